@@ -1,0 +1,6 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# What tests of several folders share.
+check_LTLIBRARIES += libtestsupport.la
+
+libtestsupport_la_SOURCES  = %D%/child.c %D%/child.h %D%/unit.h
+libtestsupport_la_CPPFLAGS = $(test_cppflags)
