@@ -8,6 +8,7 @@ include tests/topo/local.mk
 include tests/transport/local.mk
 include tests/control/local.mk
 include tests/meta/local.mk
+include tests/fuzz/local.mk
 include tests/shm/local.mk
 include tests/ucx_bridge/local.mk
 include tests/engine/local.mk

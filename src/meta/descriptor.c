@@ -152,8 +152,7 @@ static shunt_status_t check_region(const shunt_desc_t *desc,
     uint32_t i;
 
     if ((region->addr == 0) || (region->length == 0) ||
-        (region->addr > INT64_MAX) ||
-        (region->length > INT64_MAX - region->addr))
+        (region->addr > INT64_MAX) || (region->length > INT64_MAX))
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "descriptor: a region of %#llx bytes at %#llx",
                            (unsigned long long)region->length,

@@ -167,7 +167,6 @@ struct shunt_xpeer {
     shunt_status_t   error;
     bool             told; /* host->peer_failed() was called */
     bool             greeted;
-    bool             closed; /* endpoint: asked to be closed */
     uint32_t         slot;
     uint32_t         fragment;
     uint32_t         frame;
@@ -190,7 +189,8 @@ struct shunt_xpeer {
 typedef struct __attribute__((may_alias)) ucx_post {
     ucx_link_t     link;
     shunt_xpeer_t *peer;
-    size_t         done; /* bytes sent (write) or received (read) */
+    size_t         done; /* bytes sent (write) or received (read); RMA: 1
+                            when UCX has let go of it */
     uint32_t       number;
     int32_t        status;
     union {
@@ -397,6 +397,10 @@ void shunt_ucx_group_leave(ucx_post_t *post, shunt_status_t status);
 
 /* Post the flush of what has gathered, if there is room for one. */
 void shunt_ucx_group_flush(shunt_xpeer_t *peer);
+
+/* The endpoint is closed: what gathers is not flushed any more, and ends when
+ * UCX has let go of it. */
+void shunt_ucx_groups_abort(shunt_xpeer_t *peer);
 
 /* UCX has nothing of this session any more: end what waits. */
 void shunt_ucx_groups_end(shunt_xpeer_t *peer);

@@ -111,11 +111,32 @@ void shunt_ucx_group_flush(shunt_xpeer_t *peer)
         one_less(group, shunt_ucx_status(UCS_PTR_STATUS(result)));
 }
 
+void shunt_ucx_groups_abort(shunt_xpeer_t *peer)
+{
+    ucx_group_t *group = &peer->groups[peer->gathering];
+
+    if (ucx_list_empty(&group->posts) || group->flushing)
+        return;
+    if (group->status == SHUNT_OK)
+        group->status = SHUNT_ERR_FLUSHED;
+    group->flushing = true;
+    if (group->pending == 0)
+        end(group);
+}
+
 void shunt_ucx_groups_end(shunt_xpeer_t *peer)
 {
+    ucx_link_t *list, *link;
+    ucx_post_t *post;
     unsigned i;
 
     for (i = 0; i < UCX_GROUPS; i++) {
+        list = &peer->groups[i].posts;
+        for (link = list->next; link != list; link = link->next) {
+            post = UCX_OF(link, ucx_post_t, link);
+            if (post->done == 0)
+                shunt_ucx_rma_release(post);
+        }
         if (peer->groups[i].status == SHUNT_OK)
             peer->groups[i].status = SHUNT_ERR_FLUSHED;
         end(&peer->groups[i]);

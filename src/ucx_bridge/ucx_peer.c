@@ -130,7 +130,7 @@ shunt_status_t shunt_ucx_peer_open(shunt_xport_t *xport, const void *address,
                   "%s", rail->device.name, why);
         return SHUNT_ERR_UNREACHABLE;
     }
-    if ((rail->reach == NULL) || (wire.fragment < rail->fragment / 4096) ||
+    if ((rail->reach == NULL) ||
         ((rail->mode == UCX_MODE_MESSAGES) && (wire.fragment == 0)))
         return SHUNT_ERR_ENDPOINT;
     peer = peer_create(rail, peer_arg, &wire);
@@ -170,9 +170,11 @@ void shunt_ucx_ep_close(ucp_ep_h ep)
 
 static void close_endpoint(shunt_xpeer_t *peer)
 {
-    if (peer->ep != NULL)
-        shunt_ucx_ep_close(peer->ep);
+    if (peer->ep == NULL)
+        return;
+    shunt_ucx_ep_close(peer->ep);
     peer->ep = NULL;
+    shunt_ucx_groups_abort(peer);
 }
 
 void shunt_ucx_peer_attend(shunt_xpeer_t *peer)
@@ -327,6 +329,8 @@ void shunt_ucx_peers_part(ucx_rail_t *rail)
             ucp_worker_progress(rail->reach);
         shunt_ucx_peers_run(rail);
     }
+    if (rail->aborting > 0) /* UCX has posts of theirs still */
+        shunt_ucx_reach_rebuild(rail);
     while (!ucx_list_empty(&rail->peers)) {
         peer = UCX_OF(rail->peers.next, shunt_xpeer_t, link);
         close_endpoint(peer);

@@ -8,6 +8,7 @@ void shunt_ucx_rma_release(ucx_post_t *post)
 {
     shunt_xkey_t *key = shunt_ucx_op_of(post)->key;
 
+    post->done = 1;
     key->posts--;
     if (key->closed)
         shunt_ucx_key_close(&post->peer->rail->super, post->peer, key);

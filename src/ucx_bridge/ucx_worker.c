@@ -208,6 +208,7 @@ static void drop_posts(shunt_xpeer_t *peer)
 
     while (!ucx_list_empty(&peer->reads)) {
         post = UCX_OF(peer->reads.next, ucx_post_t, link);
+        shunt_ucx_rma_release(post);
         ucx_list_remove(&post->link);
         shunt_ucx_post_end(post, SHUNT_ERR_FLUSHED);
     }

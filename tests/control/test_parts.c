@@ -230,8 +230,8 @@ static void a_child_closes_what_is_ours(void **state)
 
 /* ---- users ------------------------------------------------------------ */
 
-typedef int (*uid_fn)(const shunt_ctl_sockaddr_t *, const shunt_ctl_sockaddr_t *,
-                      uid_t *);
+typedef int (*uid_fn)(const shunt_ctl_sockaddr_t *,
+                      const shunt_ctl_sockaddr_t *, uid_t *);
 
 static void find_user(int family, uid_fn by)
 {

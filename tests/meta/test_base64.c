@@ -58,8 +58,8 @@ static void what_is_no_base64(void **state)
 {
     static const char *const bad[] = {
         "A", "AA", "AAA", "A===", "====", "AA=A", "AAA=AAAA", "AA==AA==",
-        " AAA", "AAA ", "AAAA\n", "A\tAA", "AAA-", "AA_A", "=AAA", "\xc3\xa4" "AA",
-        "AAAA=", "AAAA=="
+        " AAA", "AAA ", "AAAA\n", "A\tAA", "AAA-", "AA_A", "=AAA", "AAAA=",
+        "AAAA==", "\xc3\xa4" "AA"
     };
     size_t i, length;
 

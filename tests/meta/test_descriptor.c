@@ -236,7 +236,7 @@ static const row_t rows[] = {
     { "incarnation", NULL, BAD, "incarnation" },
     { "incarnation", "'0011'", BAD, "incarnation" },
     { "incarnation", "'0011223344556677889zaabbccddeeff'", BAD, "hex" },
-    { "incarnation", "'00112233445566778899aabbccddeeff0'", BAD, "incarnation" },
+    { "incarnation", "'00112233445566778899aabbccddeeff0'", BAD, "expected" },
     { "revision", NULL, BAD, "revision" },
     { "revision", "-1", BAD, "revision" },
     { "control", NULL, BAD, "control" },

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # The tools and the examples, as real processes.
-EXTRA_DIST += %D%/lib.sh
+EXTRA_DIST += %D%/lib.sh %D%/wrong_byte.c
 
 tools_tests  =
 tools_tests += %D%/bench_args.sh
@@ -8,6 +8,7 @@ tools_tests += %D%/bench_output.sh
 tools_tests += %D%/bench_self.sh
 tools_tests += %D%/bench_target.sh
 tools_tests += %D%/bench_ucx.sh
+tools_tests += %D%/bench_wrong.sh
 tools_tests += %D%/examples.sh
 tools_tests += %D%/info.sh
 
