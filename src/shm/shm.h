@@ -167,6 +167,7 @@ typedef struct shm_peer {
     _Atomic int32_t    failed; /* status of its failure, or SHUNT_OK */
     _Atomic uint32_t   refs;   /* the session, and each key */
     bool               vm;     /* process_vm works */
+    char               vm_reason[200]; /* why it does not */
     pid_t              pid;
     int                pidfd;
     _Atomic uint64_t   seen_ns; /* when it was last proven to be itself */
@@ -268,7 +269,8 @@ void shunt_shm_key_put(shm_key_t *key);
 
 /* ---- shm_vm.c: copies by the kernel ----------------------------------- */
 
-/* Can it be done at all? errno of the attempt, 0 when it can. */
+/* Can it be done at all? errno of the attempt, 0 when it can; ESTALE: another
+ * process, or program, has the number. */
 int shunt_shm_vm_probe(shm_peer_t *peer);
 
 shunt_status_t shunt_shm_vm_copy(shm_peer_t *peer, shunt_opcode_t opcode,

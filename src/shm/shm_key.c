@@ -174,10 +174,10 @@ static shunt_status_t reach(shm_key_t *key, const shm_packed_key_t *packed)
     }
     if (!peer->vm)
         return shunt_error(SHUNT_ERR_UNREACHABLE,
-                           "memory 0x%llx of process %d: %s",
+                           "memory 0x%llx of process %d: %s%sno process_vm: %s",
                            (unsigned long long)packed->addr, (int)peer->pid,
-                           err != 0 ? strerror(err)
-                                    : "process_vm is not possible");
+                           err != 0 ? strerror(err) : "",
+                           err != 0 ? "; " : "", peer->vm_reason);
     return SHUNT_OK;
 }
 

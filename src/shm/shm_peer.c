@@ -40,26 +40,47 @@ static shunt_status_t gone(const shm_address_t *address, const char *how)
     return shunt_error(SHUNT_ERR_ENDPOINT, "process %u: %s", address->pid, how);
 }
 
-/* Why would the kernel forbid it? For a message that says what to change. */
-static void guess_reason(const shm_peer_t *peer, char *text, size_t room)
+/* Why would the kernel forbid it? For messages that say what to change. */
+static bool guess_other_user(const shm_peer_t *peer, char *text, size_t room)
 {
     const shm_address_t *other = &peer->address;
     const shm_address_t *own   = &peer->rail->address;
-    int scope                  = shunt_shm_ptrace_scope();
 
     if (other->user_namespace != own->user_namespace)
         snprintf(text, room, "it is in another user namespace");
     else if (other->uid != own->uid)
         snprintf(text, room, "it runs as user %u, this process as user %u",
                  other->uid, own->uid);
-    else if (scope > 0)
+    else
+        return false;
+    return true;
+}
+
+/* Opening another process's descriptors is allowed like looking at it: Yama
+ * has no say in it. */
+static void guess_no_map(const shm_peer_t *peer, char *text, size_t room)
+{
+    if (!guess_other_user(peer, text, room))
+        snprintf(text, room,
+                 "it is not dumpable (prctl PR_SET_DUMPABLE, a program with "
+                 "set-user-ID or capabilities), or a security module forbids "
+                 "it");
+}
+
+static void guess_no_vm(const shm_peer_t *peer, char *text, size_t room)
+{
+    int scope = shunt_shm_ptrace_scope();
+
+    if (guess_other_user(peer, text, room))
+        return;
+    if (scope > 0)
         snprintf(text, room,
                  "kernel.yama.ptrace_scope is %d: set it to 0%s", scope,
                  scope == 1 ? ", or SHUNT_SHM_PTRACER=y at the target" : "");
     else
         snprintf(text, room,
                  "a seccomp filter (in a container allow process_vm_readv and "
-                 "process_vm_writev, or add SYS_PTRACE), or the target is not "
+                 "process_vm_writev, or add SYS_PTRACE), or it is not "
                  "dumpable");
 }
 
@@ -89,6 +110,7 @@ static shunt_status_t check_place(const shm_rail_t *rail,
  * that it holds on to. */
 static shunt_status_t hold_process(shm_peer_t *peer)
 {
+    shunt_status_t status;
     uint64_t ticks;
     int err;
 
@@ -103,12 +125,20 @@ static shunt_status_t hold_process(shm_peer_t *peer)
         return unreachable(SHUNT_LOG_INFO, &peer->address, "pidfd_open: %s",
                            strerror(err));
     }
-    if ((shunt_shm_start_time(peer->pid, &ticks) != SHUNT_OK) ||
-        (ticks != peer->address.start_time)) {
-        close(peer->pidfd);
-        return gone(&peer->address, "its number belongs to another process");
+    if (shunt_shm_start_time(peer->pid, &ticks) == SHUNT_OK) {
+        if (ticks == peer->address.start_time)
+            return SHUNT_OK;
+        status = gone(&peer->address, "its number belongs to another process");
+    } else if (shunt_shm_pidfd_dead(peer->pidfd)) {
+        status = gone(&peer->address, "it has ended");
+    } else {
+        status = unreachable(SHUNT_LOG_INFO, &peer->address,
+                             "/proc/%u/stat cannot be read (is /proc mounted "
+                             "with hidepid?)",
+                             peer->address.pid);
     }
-    return SHUNT_OK;
+    close(peer->pidfd);
+    return status;
 }
 
 static shunt_status_t table_refused(const shm_peer_t *peer, int err)
@@ -120,7 +150,7 @@ static shunt_status_t table_refused(const shm_peer_t *peer, int err)
     if ((err == EMFILE) || (err == ENFILE))
         return shunt_error(SHUNT_ERR_LIMIT,
                            "%s: raise the limit of open files", strerror(err));
-    guess_reason(peer, reason, sizeof(reason));
+    guess_no_map(peer, reason, sizeof(reason));
     return unreachable(SHUNT_LOG_INFO, &peer->address,
                        "its memory cannot be mapped (%s): %s", strerror(err),
                        reason);
@@ -172,13 +202,11 @@ static shunt_status_t confirm(const shm_peer_t *peer)
 /* Not working is no error: what needs it goes by another transport. */
 static void probe_vm(shm_peer_t *peer)
 {
-    char reason[200];
     int level = SHUNT_LOG_WARN, err;
 
     if (!peer->rail->conf.process_vm) {
-        shunt_log(&shunt_shm_log, SHUNT_LOG_DEBUG,
-                  "process %d: process_vm not used: SHUNT_SHM_PROCESS_VM is n",
-                  (int)peer->pid);
+        snprintf(peer->vm_reason, sizeof(peer->vm_reason),
+                 "SHUNT_SHM_PROCESS_VM is n");
         return;
     }
     err = shunt_shm_vm_probe(peer);
@@ -186,7 +214,7 @@ static void probe_vm(shm_peer_t *peer)
         peer->vm = true;
         return;
     }
-    guess_reason(peer, reason, sizeof(reason));
+    guess_no_vm(peer, peer->vm_reason, sizeof(peer->vm_reason));
     pthread_mutex_lock(&peer->rail->rare);
     if (peer->rail->vm_warned)
         level = SHUNT_LOG_INFO; /* the same again for the next peer */
@@ -195,7 +223,7 @@ static void probe_vm(shm_peer_t *peer)
     shunt_log(&shunt_shm_log, level,
               "process %d: process_vm_readv: %s (%s); memory that was not "
               "allocated by Shunt goes by the next transport",
-              (int)peer->pid, strerror(err), reason);
+              (int)peer->pid, strerror(err), peer->vm_reason);
 }
 
 /* ---- open and close --------------------------------------------------- */

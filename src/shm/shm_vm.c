@@ -25,10 +25,12 @@ enum {
     PROOF_VALID_NS = 10 * 1000 * 1000 /* and may have ended so long after it */
 };
 
+/* ESRCH is the kernel's word for a process without memory: it is ending, even
+ * if its pidfd does not say so yet. */
 static shunt_status_t __attribute__((noinline, cold))
-wrong_process(shm_peer_t *peer)
+wrong_process(shm_peer_t *peer, int err)
 {
-    shunt_status_t status = shunt_shm_pidfd_dead(peer->pidfd)
+    shunt_status_t status = (err == ESRCH) || shunt_shm_pidfd_dead(peer->pidfd)
                                 ? SHUNT_ERR_PEER_FAILED
                                 : SHUNT_ERR_ENDPOINT;
 
@@ -39,13 +41,13 @@ wrong_process(shm_peer_t *peer)
                            : "does not hold its engine any more");
 }
 
-/* What a call's errno means. A fault of the data, not of the token: `fault`. */
+/* What a call's errno means, of the data and not of the token. */
 static shunt_status_t __attribute__((noinline, cold))
 failed_call(shm_peer_t *peer, int err, uint64_t remote, size_t length)
 {
     switch (err) {
     case ESRCH:
-        return wrong_process(peer);
+        return wrong_process(peer, err);
     case EFAULT:
         return shunt_error(SHUNT_ERR_ADDRESS_NOT_REGISTERED,
                            "%zu bytes at 0x%llx of process %d, or their local "
@@ -55,7 +57,7 @@ failed_call(shm_peer_t *peer, int err, uint64_t remote, size_t length)
     case EPERM:
         /* The number of an ended process may belong to another user now. */
         if (shunt_shm_pidfd_dead(peer->pidfd))
-            return wrong_process(peer);
+            return wrong_process(peer, err);
         return shunt_error(SHUNT_ERR_PERMISSION,
                            "process_vm on process %d: %s", (int)peer->pid,
                            strerror(err));
@@ -82,7 +84,7 @@ int shunt_shm_vm_probe(shm_peer_t *peer)
     if (got < 0)
         return errno;
     if ((got != TOKEN) || !is_token(peer, token))
-        return ESRCH;
+        return ESTALE;
     atomic_store_explicit(&peer->seen_ns, shunt_clock_ns(),
                           memory_order_relaxed);
     return 0;
@@ -97,8 +99,9 @@ static shunt_status_t prove(shm_peer_t *peer, uint64_t age_ns)
     if (shunt_clock_ns() - seen < age_ns)
         return SHUNT_OK;
     err = shunt_shm_vm_probe(peer);
-    if ((err == ESRCH) || (err == EFAULT)) /* EFAULT: the table is unmapped */
-        return wrong_process(peer);
+    /* EFAULT: where the table was is nothing any more */
+    if ((err == ESRCH) || (err == ESTALE) || (err == EFAULT))
+        return wrong_process(peer, err);
     return err == 0 ? SHUNT_OK
                     : failed_call(peer, err, peer->address.token, TOKEN);
 }
@@ -120,7 +123,7 @@ static shunt_status_t read_some(shm_peer_t *peer, char *local, uint64_t remote,
     if ((got < 0) && (errno != EFAULT))
         return failed_call(peer, errno, remote, length);
     if ((got < TOKEN) || !is_token(peer, token))
-        return wrong_process(peer);
+        return wrong_process(peer, ESTALE);
     if (got == TOKEN)
         return failed_call(peer, EFAULT, remote, length);
     *moved_p = (size_t)got - TOKEN;
