@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROOM = 4096 };
+enum {
+    ROOM = 4096
+};
 
 /* Every failed call of Shunt leaves a sentence. */
 static void check(shunt_status_t status)

@@ -28,8 +28,8 @@
 
 enum {
     BENCH_OK    = 0,
-    BENCH_FAIL  = 1, /* exit code: a transfer, a peer or a byte is wrong */
-    BENCH_USAGE = 2, /* exit code: the command line is wrong */
+    BENCH_FAIL  = 1,  /* exit code: a transfer, a peer or a byte is wrong */
+    BENCH_USAGE = 2,  /* exit code: the command line is wrong */
     BENCH_INTR  = 130 /* exit code: interrupted, as shells have it */
 };
 
@@ -43,32 +43,43 @@ enum {
 
 /* ---- options (bench_opts.c) ------------------------------------------- */
 
-typedef enum { BENCH_READ, BENCH_WRITE, BENCH_MIX } bench_op_t;
-typedef enum { BENCH_ENGINE, BENCH_MALLOC } bench_mem_t;
-typedef enum { BENCH_TABLE, BENCH_JSON, BENCH_CSV } bench_format_t;
+typedef enum {
+    BENCH_READ,
+    BENCH_WRITE,
+    BENCH_MIX
+} bench_op_t;
+typedef enum {
+    BENCH_ENGINE,
+    BENCH_MALLOC
+} bench_mem_t;
+typedef enum {
+    BENCH_TABLE,
+    BENCH_JSON,
+    BENCH_CSV
+} bench_format_t;
 
 typedef struct bench_opts {
-    const char    *target; /* engine to connect to, or NULL */
-    const char    *name;   /* of the own engine, or NULL */
-    const char    *store;
-    const char    *transports;
-    bool           self; /* fork a target */
-    bool           verify;
-    bool           hot; /* one slot again and again */
-    bool           baseline;
-    bench_op_t     op;
-    bench_mem_t    mem;
+    const char *target; /* engine to connect to, or NULL */
+    const char *name;   /* of the own engine, or NULL */
+    const char *store;
+    const char *transports;
+    bool self; /* fork a target */
+    bool verify;
+    bool hot; /* one slot again and again */
+    bool baseline;
+    bench_op_t op;
+    bench_mem_t mem;
     bench_format_t format;
-    size_t         sizes[BENCH_SIZES_MAX];
-    unsigned       n_sizes;
-    size_t         memory;      /* bytes that slots rotate over */
-    size_t         inline_copy; /* as in shunt_engine_opts_t */
-    unsigned       batch;
-    unsigned       threads;
-    unsigned       repeat;
-    double         time;   /* seconds per repetition */
-    double         warmup; /* seconds before each */
-    double         stall;  /* seconds without a batch ended: give up */
+    size_t sizes[BENCH_SIZES_MAX];
+    unsigned n_sizes;
+    size_t memory;      /* bytes that slots rotate over */
+    size_t inline_copy; /* as in shunt_engine_opts_t */
+    unsigned batch;
+    unsigned threads;
+    unsigned repeat;
+    double time;   /* seconds per repetition */
+    double warmup; /* seconds before each */
+    double stall;  /* seconds without a batch ended: give up */
 } bench_opts_t;
 
 /* Parse, or say what is wrong. -1: go on; else the exit code. */
@@ -145,20 +156,20 @@ typedef struct bench_sample {
 
 /* A line of the table: a measurement of Shunt or of a baseline. */
 typedef struct bench_row {
-    char           rail[64]; /* or the baseline's name */
-    bool           is_baseline;
-    bench_op_t     op;
-    bench_mem_t    mem;
-    size_t         size;
-    unsigned       batch;
-    unsigned       threads;
-    unsigned       runs; /* repetitions in the median; 0: not measured */
+    char rail[64]; /* or the baseline's name */
+    bool is_baseline;
+    bench_op_t op;
+    bench_mem_t mem;
+    size_t size;
+    unsigned batch;
+    unsigned threads;
+    unsigned runs; /* repetitions in the median; 0: not measured */
     bench_sample_t median;
-    double         gbps_min, gbps_max;
-    double         p50_min, p50_max;
-    bool           verified;
-    double         vs_memcpy, vs_process_vm, vs_tcp; /* 0: not known */
-    char           note[128]; /* why a baseline was not measured */
+    double gbps_min, gbps_max;
+    double p50_min, p50_max;
+    bool verified;
+    double vs_memcpy, vs_process_vm, vs_tcp; /* 0: not known */
+    char note[128]; /* why a baseline was not measured */
 } bench_row_t;
 
 /* Fill the row's figures from its samples. Reorders nothing the caller sees. */
@@ -167,9 +178,9 @@ void bench_row_summarize(bench_row_t *row, const bench_sample_t *samples,
 
 typedef struct bench_report {
     const bench_opts_t *opts;
-    FILE               *out;
-    bool                live; /* standard error is a terminal */
-    unsigned            rows;
+    FILE *out;
+    bool live; /* standard error is a terminal */
+    unsigned rows;
 } bench_report_t;
 
 void bench_report_open(bench_report_t *report, const bench_opts_t *opts);
@@ -209,8 +220,8 @@ bool bench_check(const char *memory, uint64_t sequence,
 /* ---- memory (bench_memory.c) ------------------------------------------ */
 
 typedef struct bench_area {
-    char       *addr;
-    size_t      length;
+    char *addr;
+    size_t length;
     bench_mem_t mem;
 } bench_area_t;
 
@@ -218,6 +229,9 @@ typedef struct bench_area {
 bool bench_area_get(shunt_engine_h engine, bench_mem_t mem, size_t length,
                     bench_area_t *area, char text[BENCH_TEXT]);
 void bench_area_put(shunt_engine_h engine, bench_area_t *area);
+
+/* Have a page behind every address: faults belong to no measurement. */
+void bench_touch(char *addr, size_t length);
 
 /* ---- conversation (bench_link.c, bench_target.c) ---------------------- */
 
@@ -237,12 +251,12 @@ typedef enum {
 
 /* A notification to the target. */
 typedef struct wire_request {
-    uint32_t      magic;
-    uint16_t      version;
-    uint16_t      kind;
-    uint32_t      tag; /* comes back in the answer */
-    uint32_t      mem;
-    uint64_t      sequence;
+    uint32_t magic;
+    uint16_t version;
+    uint16_t kind;
+    uint32_t tag; /* comes back in the answer */
+    uint32_t mem;
+    uint64_t sequence;
     bench_range_t range;
 } wire_request_t;
 
@@ -252,9 +266,9 @@ typedef struct wire_answer {
     uint16_t version;
     uint16_t kind;
     uint32_t tag;
-    int32_t  ok;
-    uint64_t value[4]; /* SETUP: address; CHECK: a bench_bad_t;
-                          USAGE: used us, clock us */
+    int32_t ok;
+    uint64_t value[4];    /* SETUP: address; CHECK: a bench_bad_t;
+                             USAGE: used us, clock us */
     char text[WIRE_TEXT]; /* why it is not ok */
 } wire_answer_t;
 
@@ -263,16 +277,18 @@ _Static_assert(sizeof(wire_answer_t) == 304, "part of the conversation");
 
 /* The initiator's side. Any of its threads may talk, each under its tag. */
 typedef struct bench_link {
-    shunt_engine_h  engine;
+    shunt_engine_h engine;
     shunt_segment_t segment;
-    const char     *target;
-    double          patience; /* seconds to wait for an answer */
-    pthread_mutex_t lock;     /* guards box and full */
-    wire_answer_t   box[BENCH_THREADS_MAX + 1];
-    bool            full[BENCH_THREADS_MAX + 1];
+    const char *target;
+    double patience;      /* seconds to wait for an answer */
+    pthread_mutex_t lock; /* guards box and full */
+    wire_answer_t box[BENCH_THREADS_MAX + 1];
+    bool full[BENCH_THREADS_MAX + 1];
 } bench_link_t;
 
-enum { LINK_TAG_MAIN = BENCH_THREADS_MAX };
+enum {
+    LINK_TAG_MAIN = BENCH_THREADS_MAX
+};
 
 bool bench_engine_open(const bench_opts_t *opts, shunt_engine_h *engine_p,
                        char text[BENCH_TEXT]);
@@ -303,50 +319,55 @@ int bench_target_serve(const bench_opts_t *opts, int name_fd);
 /* How a row uses the memory: the same layout at both ends. */
 typedef struct bench_plan {
     bench_op_t op;
-    size_t     size;
-    unsigned   batch;
-    unsigned   threads;
-    size_t     stride; /* from slot to slot */
-    size_t     area;   /* bytes of one thread for one direction */
-    size_t     slots;  /* different slots in a batch */
-    size_t     groups; /* batches until the slots come again */
-    unsigned   ways;   /* 2 for mix, which keeps reads and writes apart */
+    size_t size;
+    unsigned batch;
+    unsigned threads;
+    size_t stride; /* from slot to slot */
+    size_t area;   /* bytes of one thread for one direction */
+    size_t slots;  /* different slots in a batch */
+    size_t groups; /* batches until the slots come again */
+    unsigned ways; /* 2 for mix, which keeps reads and writes apart */
 } bench_plan_t;
 
 bench_plan_t bench_plan_make(const bench_opts_t *opts, size_t size);
-size_t       bench_plan_bytes(const bench_plan_t *plan);
+size_t bench_plan_bytes(const bench_plan_t *plan);
 
-typedef enum { PHASE_WARM, PHASE_MEASURE, PHASE_UNTIMED, PHASE_STOP } phase_t;
+typedef enum {
+    PHASE_WARM,
+    PHASE_MEASURE,
+    PHASE_UNTIMED,
+    PHASE_STOP
+} phase_t;
 
 typedef struct bench_worker {
     struct bench_run *run;
-    unsigned          index;
-    pthread_t         thread;
-    shunt_batch_t     batch;
-    shunt_request_t  *requests;
-    size_t            base; /* where its areas begin, at both ends */
-    size_t            group;
-    uint64_t          sequence;
-    uint64_t          batches; /* ended while measuring */
-    uint64_t          busy_ns; /* in which they ended */
-    double            untimed_ns; /* per batch, without reading the clock */
-    bench_hist_t      hist;
-    atomic_ulong      ticks; /* batches ended; for those who look on */
+    unsigned index;
+    pthread_t thread;
+    shunt_batch_t batch;
+    shunt_request_t *requests;
+    size_t base; /* where its areas begin, at both ends */
+    size_t group;
+    uint64_t sequence;
+    uint64_t batches;  /* ended while measuring */
+    uint64_t busy_ns;  /* in which they ended */
+    double untimed_ns; /* per batch, without reading the clock */
+    bench_hist_t hist;
+    atomic_ulong ticks; /* batches ended; for those who look on */
 } bench_worker_t;
 
 typedef struct bench_run {
-    const bench_opts_t   *opts;
+    const bench_opts_t *opts;
     const bench_report_t *report;
-    bench_link_t         *link;
-    bench_area_t          local;
-    uint64_t              remote; /* address of the target's memory */
-    bench_plan_t          plan;
-    atomic_int            phase; /* phase_t */
-    bench_worker_t       *workers;
-    pthread_mutex_t       lock; /* guards text */
-    char                  text[BENCH_TEXT]; /* what went wrong first */
-    atomic_bool           failed;
-    atomic_uint           running; /* threads that have not ended */
+    bench_link_t *link;
+    bench_area_t local;
+    uint64_t remote; /* address of the target's memory */
+    bench_plan_t plan;
+    atomic_int phase; /* phase_t */
+    bench_worker_t *workers;
+    pthread_mutex_t lock;  /* guards text */
+    char text[BENCH_TEXT]; /* what went wrong first */
+    atomic_bool failed;
+    atomic_uint running; /* threads that have not ended */
 } bench_run_t;
 
 /* Processor time at both ends and the clocks beside it, microseconds. */
@@ -390,24 +411,26 @@ void bench_pause(double seconds, int fd);
  * are any threads. */
 typedef struct bench_base {
     const bench_opts_t *opts;
-    size_t              area;      /* bytes to walk when cold */
-    char               *map_local; /* two shared mappings, for memcpy */
-    char               *map_remote;
-    char               *own;    /* ordinary memory, here ... */
-    char               *theirs; /* ... and at the child */
-    pid_t               child;
-    int                 tcp;     /* connected socket */
-    size_t              at;      /* cold walk */
-    bool                hot;
-    uint64_t            turn; /* mix: even is a write */
-    int                 error; /* errno of the last run, or 0 */
+    size_t area;     /* bytes to walk when cold */
+    char *map_local; /* two shared mappings, for memcpy */
+    char *map_remote;
+    char *own;    /* ordinary memory, here ... */
+    char *theirs; /* ... and at the child */
+    pid_t child;
+    int tcp;   /* connected socket */
+    size_t at; /* cold walk */
+    bool hot;
+    uint64_t turn; /* mix: even is a write */
+    int error;     /* errno of the last run, or 0 */
 } bench_base_t;
 
 bool bench_base_open(bench_base_t *base, const bench_opts_t *opts,
                      char text[BENCH_TEXT]);
 void bench_base_close(bench_base_t *base);
 
-enum { BENCH_BASE_KINDS = 5 };
+enum {
+    BENCH_BASE_KINDS = 5
+};
 
 /* Does request number `turn` go to the other side? */
 bool bench_base_is_put(const bench_base_t *base, uint64_t turn);
@@ -425,8 +448,7 @@ void bench_tcp_serve(int listener, char *memory, size_t length)
     __attribute__((noreturn));
 
 /* `n` requests with `window` of them outstanding at once. 0 or errno. */
-int bench_tcp_run(bench_base_t *base, size_t size, unsigned n,
-                  unsigned window);
+int bench_tcp_run(bench_base_t *base, size_t size, unsigned n, unsigned window);
 
 /* A listening socket on the loopback, and a connection to it. */
 int bench_tcp_listen(uint16_t *port);

@@ -86,7 +86,7 @@ static void child_main(bench_base_t *base, int listener, pid_t parent)
     if (getppid() != parent)
         _exit(1);
     signal(SIGINT, SIG_IGN);
-    memset(base->theirs, 1, base->area);
+    bench_touch(base->theirs, base->area);
     bench_tcp_serve(listener, base->theirs, base->area);
 }
 
@@ -129,9 +129,9 @@ bool bench_base_open(bench_base_t *base, const bench_opts_t *opts,
     close(listener);
     if (base->child < 0)
         return refuse(text, "fork");
-    memset(base->map_local, 2, base->area);
-    memset(base->map_remote, 3, base->area);
-    memset(base->own, 4, base->area);
+    bench_touch(base->map_local, base->area);
+    bench_touch(base->map_remote, base->area);
+    bench_touch(base->own, base->area);
     base->tcp = bench_tcp_connect(port);
     return (base->tcp >= 0) ? true : refuse(text, "connect");
 }

@@ -12,7 +12,7 @@
 #include <time.h>
 
 enum {
-    SEND_LIMIT_US  = 10 * 1000 * 1000,
+    BYE_LIMIT_US   = 1000 * 1000,
     PROBE_LIMIT_US = 2 * 1000 * 1000,
     POLL_PAUSE_NS  = 20 * 1000
 };
@@ -52,11 +52,11 @@ bool bench_link_open(bench_link_t *link, const bench_opts_t *opts,
 void bench_link_close(bench_link_t *link)
 {
     wire_request_t bye;
-    char text[BENCH_TEXT];
+    shunt_notify_t notify = { link->segment, &bye, sizeof(bye) };
 
     bench_link_request(&bye, WIRE_BYE, LINK_TAG_MAIN);
     /* a target that is gone has nothing to free: no need to complain */
-    (void)bench_link_send(link, &bye, text);
+    (void)shunt_notify_send(link->engine, &notify, BYE_LIMIT_US);
     (void)shunt_segment_close(link->engine, link->segment);
     shunt_engine_destroy(link->engine);
     pthread_mutex_destroy(&link->lock);
@@ -75,8 +75,9 @@ bool bench_link_send(bench_link_t *link, const wire_request_t *request,
                      char text[BENCH_TEXT])
 {
     shunt_notify_t notify = { link->segment, request, sizeof(*request) };
+    int64_t limit_us      = (int64_t)(link->patience * 1e6);
 
-    if (shunt_notify_send(link->engine, &notify, SEND_LIMIT_US) == SHUNT_OK)
+    if (shunt_notify_send(link->engine, &notify, limit_us) == SHUNT_OK)
         return true;
     snprintf(text, BENCH_TEXT, "target %s does not take a notification: %s",
              link->target, shunt_last_error());

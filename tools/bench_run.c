@@ -109,6 +109,7 @@ bool bench_run_open(bench_run_t *run, const bench_opts_t *opts,
         bench_run_fail(run, "out of memory for %u threads", opts->threads);
         return false;
     }
+    bench_report_live(report, "preparing memory at both ends");
     if (!bench_area_get(link->engine, opts->mem, bytes, &run->local, text)) {
         bench_run_fail(run, "%s", text);
         return false;

@@ -135,28 +135,35 @@ static void give_up(bench_run_t *run)
         (void)shunt_batch_cancel(run->link->engine, run->workers[i].batch);
 }
 
+/* Tell those who look on how fast it goes. */
+static void show_rate(const bench_run_t *run, uint64_t batches, uint64_t ns)
+{
+    double rate = (double)batches / (double)ns * run->plan.batch;
+    char size[16], text[128];
+
+    snprintf(text, sizeof(text), "%s %s x %u: %.2f GB/s, %.0f k ops/s",
+             bench_op_name(run->plan.op),
+             text_show_size(run->plan.size, size, sizeof(size)),
+             run->plan.batch, rate * (double)run->plan.size, rate * 1e6);
+    bench_report_live(run->report, text);
+}
+
 /* Called every now and then: are the threads getting on? */
 static void look(bench_run_t *run, bench_watch_t *watch)
 {
     uint64_t ticks = ticks_of(run), now = bench_now();
-    char size[16], text[128];
-    double rate;
+    double since = (double)(now - watch->at) / 1e9;
 
-    if (ticks != watch->ticks) {
-        rate = (double)(ticks - watch->ticks) / (double)(now - watch->at) *
-               run->plan.batch;
-        snprintf(text, sizeof(text), "%s %s x %u: %.2f GB/s, %.0f k ops/s",
-                 bench_op_name(run->plan.op),
-                 text_show_size(run->plan.size, size, sizeof(size)),
-                 run->plan.batch, rate * (double)run->plan.size, rate * 1e6);
-        bench_report_live(run->report, text);
+    if (ticks == watch->ticks) {
+        if (!watch->tired && (since > run->opts->stall)) {
+            give_up(run);
+            watch->tired = true;
+        }
+    } else if (since > look_s / 2) {
+        show_rate(run, ticks - watch->ticks, now - watch->at);
         watch->ticks = ticks;
         watch->at    = now;
         watch->tired = false;
-    } else if (!watch->tired &&
-               ((double)(now - watch->at) > run->opts->stall * 1e9)) {
-        give_up(run);
-        watch->tired = true;
     }
 }
 
@@ -232,7 +239,8 @@ static void phases(bench_run_t *run, bench_usage_t *begin, bench_usage_t *end)
         usage_take(run, begin);
         atomic_store_explicit(&run->phase, PHASE_MEASURE, memory_order_relaxed);
         watch_for(run, &watch, run->opts->time);
-        usage_take(run, end);
+        if (!atomic_load_explicit(&run->failed, memory_order_relaxed))
+            usage_take(run, end);
     }
     if (going(run) && clock_matters(run)) {
         atomic_store_explicit(&run->phase, PHASE_UNTIMED, memory_order_relaxed);

@@ -56,7 +56,8 @@ static void advance(bench_worker_t *w)
     if (++w->group == w->run->plan.groups)
         w->group = 0;
     /* relaxed: only looked at, orders nothing */
-    atomic_store_explicit(&w->ticks, w->sequence, memory_order_relaxed);
+    atomic_store_explicit(&w->ticks, (uint32_t)w->sequence,
+                          memory_order_relaxed);
 }
 
 static void batch_failed(bench_worker_t *w, const shunt_batch_status_t *status)

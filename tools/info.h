@@ -18,9 +18,9 @@
 #include <stddef.h>
 
 typedef struct info {
-    bool           json;
+    bool json;
     shunt_engine_h engine; /* NULL if none could be made */
-    char           why_not[512]; /* then the reason */
+    char why_not[512];     /* then the reason */
 } info_t;
 
 /* Each writes one section; as JSON, a value. */
@@ -34,14 +34,18 @@ bool info_check(const info_t *info);
 
 /* ---- checks ------------------------------------------------------------- */
 
-typedef enum { CHECK_OK, CHECK_WARN, CHECK_FAIL } check_state_t;
+typedef enum {
+    CHECK_OK,
+    CHECK_WARN,
+    CHECK_FAIL
+} check_state_t;
 
 typedef struct check {
-    const char   *name;
+    const char *name;
     check_state_t state;
-    char          value[384];
-    const char   *need;   /* what is needed, and for what */
-    const char   *change; /* how to change it */
+    char value[384];
+    const char *need;   /* what is needed, and for what */
+    const char *change; /* how to change it */
 } check_t;
 
 void check_value(check_t *check, check_state_t state, const char *fmt, ...)

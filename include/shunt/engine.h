@@ -44,7 +44,7 @@ SHUNT_API const char *shunt_last_error(void);
 
 /** Options of an engine. Zero and NULL mean the default. */
 typedef struct {
-    size_t              size; /**< sizeof(shunt_engine_opts_t) */
+    size_t size; /**< sizeof(shunt_engine_opts_t) */
     shunt_thread_mode_t thread_mode;
     /**
      * Transports to use, best first, as in SHUNT_TRANSPORTS: "shm,ucx",
@@ -96,17 +96,17 @@ SHUNT_API shunt_status_t shunt_engine_destroy(shunt_engine_h engine);
 
 /** What an engine is. Strings are copies inside the structure. */
 typedef struct {
-    size_t              size; /**< sizeof(shunt_engine_attr_t), set by caller */
-    char                name[SHUNT_NAME_MAX + 1];
+    size_t size; /**< sizeof(shunt_engine_attr_t), set by caller */
+    char name[SHUNT_NAME_MAX + 1];
     shunt_incarnation_t incarnation;
-    uint32_t            rails;         /**< how many are open */
-    uint32_t            regions;       /**< how many are registered */
-    size_t              slice_size;    /**< bytes */
-    size_t              fragment_limit; /**< bytes */
-    uint32_t            retry_limit;   /**< attempts per slice */
-    int64_t             slice_timeout_us; /**< -1: off */
-    uint32_t            max_batch_capacity;
-    uint32_t            max_notify; /**< bytes */
+    uint32_t rails;           /**< how many are open */
+    uint32_t regions;         /**< how many are registered */
+    size_t slice_size;        /**< bytes */
+    size_t fragment_limit;    /**< bytes */
+    uint32_t retry_limit;     /**< attempts per slice */
+    int64_t slice_timeout_us; /**< -1: off */
+    uint32_t max_batch_capacity;
+    uint32_t max_notify; /**< bytes */
 } shunt_engine_attr_t;
 
 SHUNT_API shunt_status_t shunt_engine_query(shunt_engine_h engine,
@@ -114,17 +114,17 @@ SHUNT_API shunt_status_t shunt_engine_query(shunt_engine_h engine,
 
 /** One open rail. */
 typedef struct {
-    size_t   size;            /**< of the structure, set by the engine */
-    char     name[64];        /**< "ucx:lo", "shm" */
-    char     transport[16];   /**< "ucx" */
-    char     device[48];      /**< "lo" */
-    char     visibility[96];  /**< how a completed write is made visible */
-    uint64_t bytes;           /**< moved by completed posts */
-    uint64_t slices;          /**< ended well */
-    uint64_t posts;           /**< operations handed to the transport */
-    uint64_t retries;         /**< slices tried again */
-    uint64_t errors;          /**< posts that ended with an error */
-    uint64_t in_flight;       /**< bytes posted and not ended */
+    size_t size;         /**< of the structure, set by the engine */
+    char name[64];       /**< "ucx:lo", "shm" */
+    char transport[16];  /**< "ucx" */
+    char device[48];     /**< "lo" */
+    char visibility[96]; /**< how a completed write is made visible */
+    uint64_t bytes;      /**< moved by completed posts */
+    uint64_t slices;     /**< ended well */
+    uint64_t posts;      /**< operations handed to the transport */
+    uint64_t retries;    /**< slices tried again */
+    uint64_t errors;     /**< posts that ended with an error */
+    uint64_t in_flight;  /**< bytes posted and not ended */
 } shunt_rail_stats_t;
 
 /**
@@ -160,7 +160,7 @@ SHUNT_API shunt_status_t shunt_engine_event_clear(shunt_engine_h engine);
 
 /** A range to register or allocate. */
 typedef struct {
-    size_t         size; /**< sizeof(shunt_mem_opts_t) */
+    size_t size; /**< sizeof(shunt_mem_opts_t) */
     shunt_access_t access;
     /** "cpu:N", "cuda:N", "rocm:N" or "*" (found out by page); NULL: "*". */
     const char *location;
@@ -182,15 +182,14 @@ SHUNT_API shunt_status_t shunt_mem_register(shunt_engine_h engine, void *addr,
 
 /** One entry of shunt_mem_register_batch(). */
 typedef struct {
-    void                   *addr;
-    size_t                  length;
+    void *addr;
+    size_t length;
     const shunt_mem_opts_t *opts; /**< or NULL */
 } shunt_mem_entry_t;
 
 /** Register all entries or none; published to peers once. */
-SHUNT_API shunt_status_t
-shunt_mem_register_batch(shunt_engine_h engine,
-                         const shunt_mem_entry_t *entries, size_t count);
+SHUNT_API shunt_status_t shunt_mem_register_batch(
+    shunt_engine_h engine, const shunt_mem_entry_t *entries, size_t count);
 
 /**
  * Unregister the region that starts at addr.
@@ -238,11 +237,11 @@ SHUNT_API shunt_status_t shunt_segment_refresh(shunt_engine_h engine,
 
 /** What a segment is. */
 typedef struct {
-    size_t              size; /**< sizeof(shunt_segment_attr_t), by caller */
-    char                name[SHUNT_NAME_MAX + 1];
+    size_t size; /**< sizeof(shunt_segment_attr_t), by caller */
+    char name[SHUNT_NAME_MAX + 1];
     shunt_incarnation_t incarnation;
-    uint32_t            regions;
-    uint64_t            version; /**< grows with the owner's registrations */
+    uint32_t regions;
+    uint64_t version; /**< grows with the owner's registrations */
 } shunt_segment_attr_t;
 
 SHUNT_API shunt_status_t shunt_segment_query(shunt_engine_h engine,
@@ -251,10 +250,10 @@ SHUNT_API shunt_status_t shunt_segment_query(shunt_engine_h engine,
 
 /** One region of a segment. */
 typedef struct {
-    uint64_t       addr; /**< as requests name it: the owner's address */
-    uint64_t       length;
+    uint64_t addr; /**< as requests name it: the owner's address */
+    uint64_t length;
     shunt_access_t access;
-    char           location[32];
+    char location[32];
 } shunt_region_t;
 
 /**
@@ -285,19 +284,19 @@ SHUNT_API shunt_status_t shunt_segment_stats(shunt_engine_h engine,
 
 /** One read or write. Copied at submission. */
 typedef struct {
-    shunt_opcode_t  opcode;
-    void           *local; /**< inside one registered region */
+    shunt_opcode_t opcode;
+    void *local; /**< inside one registered region */
     shunt_segment_t segment;
-    uint64_t        remote; /**< address inside one region of the segment */
-    size_t          length; /**< bytes, not 0 */
-    uint32_t        retry_hint; /**< retries counted as made, usually 0 */
+    uint64_t remote;     /**< address inside one region of the segment */
+    size_t length;       /**< bytes, not 0 */
+    uint32_t retry_hint; /**< retries counted as made, usually 0 */
 } shunt_request_t;
 
 /** State of one task. */
 typedef struct {
-    shunt_state_t  state;
+    shunt_state_t state;
     shunt_status_t status; /**< why, when FAILED, TIMEOUT or CANCELED */
-    uint64_t       bytes;  /**< of slices that succeeded */
+    uint64_t bytes;        /**< of slices that succeeded */
 } shunt_task_status_t;
 
 /** What became of a batch's notification. */
@@ -311,12 +310,12 @@ typedef enum {
 
 /** State of a batch. */
 typedef struct {
-    size_t               size; /**< sizeof(shunt_batch_status_t), by caller */
-    shunt_state_t        state;
-    shunt_status_t       status; /**< of the first task that did not complete */
-    uint32_t             tasks;
-    uint32_t             finished; /**< tasks in a terminal state */
-    uint64_t             bytes;
+    size_t size; /**< sizeof(shunt_batch_status_t), by caller */
+    shunt_state_t state;
+    shunt_status_t status; /**< of the first task that did not complete */
+    uint32_t tasks;
+    uint32_t finished; /**< tasks in a terminal state */
+    uint64_t bytes;
     shunt_notify_state_t notify;
 } shunt_batch_status_t;
 
@@ -331,9 +330,9 @@ typedef void (*shunt_batch_fn)(shunt_engine_h engine, shunt_batch_t batch,
 
 /** Options of a batch. */
 typedef struct {
-    size_t         size; /**< sizeof(shunt_batch_opts_t) */
+    size_t size; /**< sizeof(shunt_batch_opts_t) */
     shunt_batch_fn on_end;
-    void          *arg;
+    void *arg;
     /** As in shunt_engine_opts_t; 0: the engine's. */
     int64_t slice_timeout_us;
 } shunt_batch_opts_t;
@@ -367,8 +366,8 @@ SHUNT_API shunt_status_t shunt_batch_submit(shunt_engine_h engine,
 /** A notification. */
 typedef struct {
     shunt_segment_t segment; /**< whose engine gets it */
-    const void     *data;    /**< copied */
-    size_t          length;  /**< 1 .. SHUNT_NOTIFY_MAX */
+    const void *data;        /**< copied */
+    size_t length;           /**< 1 .. SHUNT_NOTIFY_MAX */
 } shunt_notify_t;
 
 /**
@@ -376,10 +375,9 @@ typedef struct {
  * gets the notification after all bytes are visible, or not at all. Closes
  * the batch for further submits until shunt_batch_reset().
  */
-SHUNT_API shunt_status_t
-shunt_batch_submit_notify(shunt_engine_h engine, shunt_batch_t batch,
-                          const shunt_request_t *requests, size_t count,
-                          const shunt_notify_t *notify);
+SHUNT_API shunt_status_t shunt_batch_submit_notify(
+    shunt_engine_h engine, shunt_batch_t batch, const shunt_request_t *requests,
+    size_t count, const shunt_notify_t *notify);
 
 SHUNT_API shunt_status_t shunt_task_status(shunt_engine_h engine,
                                            shunt_batch_t batch, uint32_t index,
@@ -429,8 +427,8 @@ SHUNT_API shunt_status_t shunt_notify_send(shunt_engine_h engine,
 
 /** Where a notification came from. */
 typedef struct {
-    size_t              size; /**< sizeof(shunt_notify_from_t), by caller */
-    char                name[SHUNT_NAME_MAX + 1];
+    size_t size; /**< sizeof(shunt_notify_from_t), by caller */
+    char name[SHUNT_NAME_MAX + 1];
     shunt_incarnation_t incarnation;
 } shunt_notify_from_t;
 
@@ -451,8 +449,7 @@ SHUNT_API shunt_status_t shunt_notify_poll(shunt_engine_h engine, void *data,
  * @return SHUNT_OK alive; UNREACHABLE: no answer within the time.
  */
 SHUNT_API shunt_status_t shunt_peer_probe(shunt_engine_h engine,
-                                          const char *name,
-                                          int64_t timeout_us);
+                                          const char *name, int64_t timeout_us);
 
 #ifdef __cplusplus
 }

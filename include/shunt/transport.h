@@ -33,10 +33,10 @@ extern "C" {
 #endif
 
 enum {
-    SHUNT_TRANSPORT_ABI  = 1,  /**< bumped when the table changes shape */
-    SHUNT_XOP_PRIV       = 64, /**< bytes of a post that are the bridge's */
-    SHUNT_XADDR_MAX      = 16 * 1024, /**< longest rail address, bytes */
-    SHUNT_XKEY_MAX       = 4 * 1024   /**< longest packed key, bytes */
+    SHUNT_TRANSPORT_ABI = 1,  /**< bumped when the table changes shape */
+    SHUNT_XOP_PRIV      = 64, /**< bytes of a post that are the bridge's */
+    SHUNT_XADDR_MAX     = 16 * 1024, /**< longest rail address, bytes */
+    SHUNT_XKEY_MAX      = 4 * 1024   /**< longest packed key, bytes */
 };
 
 typedef struct shunt_xops shunt_xops_t;
@@ -47,21 +47,21 @@ typedef struct shunt_xport {
 } shunt_xport_t;
 
 /* Opaque to the engine, defined by each bridge. */
-typedef struct shunt_xmem  shunt_xmem_t;  /**< local memory on one rail */
+typedef struct shunt_xmem shunt_xmem_t;   /**< local memory on one rail */
 typedef struct shunt_xpeer shunt_xpeer_t; /**< session to one remote rail */
-typedef struct shunt_xkey  shunt_xkey_t;  /**< remote memory of one session */
+typedef struct shunt_xkey shunt_xkey_t;   /**< remote memory of one session */
 
 /** One device a transport can open, or could not. */
 typedef struct {
     char name[48];    /**< "lo", "mlx5_0:1"; "" for the only one */
     char reason[160]; /**< why it cannot be used; "" when it can */
-    int  usable;
+    int usable;
 } shunt_xdevice_t;
 
 /** Memory to be registered. */
 typedef struct {
-    void          *addr;
-    size_t         length;
+    void *addr;
+    size_t length;
     shunt_access_t access;
     /** Engine-allocated memory: the memfd it lives in, from its offset 0.
      *  -1 for memory of the user's. */
@@ -71,13 +71,13 @@ typedef struct {
 /** A post. Owned by the engine until it is posted and after it has ended. */
 typedef struct {
     shunt_opcode_t opcode;
-    uint32_t       flags; /**< SHUNT_XOP_* */
-    void          *local;
-    uint64_t       remote;
-    size_t         length;
-    shunt_xmem_t  *mem;  /**< of `local`, on this rail; NULL if not needed */
-    shunt_xkey_t  *key;  /**< of `remote`, on this session */
-    uint64_t       priv[SHUNT_XOP_PRIV / 8]; /**< the bridge's own */
+    uint32_t flags; /**< SHUNT_XOP_* */
+    void *local;
+    uint64_t remote;
+    size_t length;
+    shunt_xmem_t *mem; /**< of `local`, on this rail; NULL if not needed */
+    shunt_xkey_t *key; /**< of `remote`, on this session */
+    uint64_t priv[SHUNT_XOP_PRIV / 8]; /**< the bridge's own */
 } shunt_xop_t;
 
 enum {
@@ -89,7 +89,7 @@ enum {
 /** What the engine gives to a rail at open: upward calls. */
 typedef struct {
     uint32_t size; /**< sizeof(shunt_xhost_t) of the engine */
-    void    *arg;  /**< first argument of every call */
+    void *arg;     /**< first argument of every call */
     /** A post has ended. See the rules at the top of this file. */
     void (*done)(void *arg, shunt_xop_t *op, shunt_status_t status);
     /** The session is broken (never from inside post or peer_open). Its posts
@@ -104,17 +104,17 @@ typedef struct {
 
 /** Parameters of open(). */
 typedef struct {
-    uint32_t             size;
-    const char          *device; /**< a name from devices() */
-    const shunt_xhost_t *host;   /**< valid while the rail is open */
-    shunt_incarnation_t  incarnation;
-    size_t               inline_copy; /**< see shunt_engine_opts_t */
+    uint32_t size;
+    const char *device;        /**< a name from devices() */
+    const shunt_xhost_t *host; /**< valid while the rail is open */
+    shunt_incarnation_t incarnation;
+    size_t inline_copy; /**< see shunt_engine_opts_t */
 } shunt_xopen_t;
 
 enum {
-    SHUNT_XPORT_MT = 1u << 0,       /**< post and progress from any thread */
-    SHUNT_XPORT_TARGET = 1u << 1,   /**< as a target it needs progress() */
-    SHUNT_XPORT_SELF_ONLY = 1u << 2 /**< reaches the own engine, no other */
+    SHUNT_XPORT_MT        = 1u << 0, /**< post and progress from any thread */
+    SHUNT_XPORT_TARGET    = 1u << 1, /**< as a target it needs progress() */
+    SHUNT_XPORT_SELF_ONLY = 1u << 2  /**< reaches the own engine, no other */
 };
 
 /** What a rail is. Filled by attr(). */
@@ -122,15 +122,15 @@ typedef struct {
     uint32_t size;
     uint32_t flags; /**< SHUNT_XPORT_* */
     /** Posts of up to this length always end inside post(). */
-    size_t   inline_max;
-    size_t   max_post;  /**< longest post, bytes */
-    size_t   best_post; /**< length from which longer posts gain nothing */
-    uint32_t window;    /**< posts that may be outstanding per session */
-    size_t   window_bytes; /**< and their bytes */
+    size_t inline_max;
+    size_t max_post;     /**< longest post, bytes */
+    size_t best_post;    /**< length from which longer posts gain nothing */
+    uint32_t window;     /**< posts that may be outstanding per session */
+    size_t window_bytes; /**< and their bytes */
     /** Rank among transports that reach the same segment, smaller is better:
      *  a request uses the best rank that reaches its memory. */
     uint32_t rank;
-    uint64_t bandwidth; /**< estimate, bytes/s; 0 unknown */
+    uint64_t bandwidth;     /**< estimate, bytes/s; 0 unknown */
     const char *visibility; /**< one phrase for people. Static. */
 } shunt_xattr_t;
 
@@ -145,8 +145,8 @@ typedef enum {
  * loader fills them with stubs of the right type.
  */
 struct shunt_xops {
-    uint32_t    abi;  /**< SHUNT_TRANSPORT_ABI of the build */
-    uint32_t    size; /**< sizeof(shunt_xops_t) of the build */
+    uint32_t abi;     /**< SHUNT_TRANSPORT_ABI of the build */
+    uint32_t size;    /**< sizeof(shunt_xops_t) of the build */
     const char *name; /**< "ucx": also in the module's file name */
 
     /**
@@ -156,7 +156,8 @@ struct shunt_xops {
     shunt_status_t (*devices)(shunt_xdevice_t *devices, size_t *count_p);
 
     /** Open a rail on one device. */
-    shunt_status_t (*open)(const shunt_xopen_t *params, shunt_xport_t **xport_p);
+    shunt_status_t (*open)(const shunt_xopen_t *params,
+                           shunt_xport_t **xport_p);
 
     /** Close it. Sessions and memory are gone before. Bounded time. */
     void (*close)(shunt_xport_t *xport);

@@ -66,7 +66,7 @@ shunt_status_t shunt_control_parse(const char *address, char *host, size_t room,
         return bad(address, "has a host that is too long");
     memcpy(host, start, (size_t)(end - start));
     host[end - start] = '\0';
-    *port_p = port;
+    *port_p           = port;
     return SHUNT_OK;
 }
 
@@ -77,15 +77,14 @@ static void take_result(const struct addrinfo *found, shunt_ctl_addrs_t *addrs)
             continue;
         if (addrs->count == SHUNT_CTL_ADDRS)
             return;
-        memcpy(&addrs->list[addrs->count++], found->ai_addr,
-               found->ai_addrlen);
+        memcpy(&addrs->list[addrs->count++], found->ai_addr, found->ai_addrlen);
     }
 }
 
 shunt_status_t shunt_ctl_resolve(const char *host, uint16_t port,
                                  bool numeric_only, shunt_ctl_addrs_t *addrs)
 {
-    struct addrinfo hints = { 0 };
+    struct addrinfo hints  = { 0 };
     struct addrinfo *found = NULL;
     char service[8];
     int rc;
@@ -94,21 +93,25 @@ shunt_status_t shunt_ctl_resolve(const char *host, uint16_t port,
     snprintf(service, sizeof(service), "%u", (unsigned)port);
     hints.ai_socktype = SOCK_STREAM;
     hints.ai_flags    = AI_NUMERICHOST | AI_NUMERICSERV;
-    rc = getaddrinfo(host, service, &hints, &found);
-    addrs->numeric = rc == 0;
+    rc                = getaddrinfo(host, service, &hints, &found);
+    addrs->numeric    = rc == 0;
     if ((rc != 0) && !numeric_only) {
         hints.ai_flags = AI_NUMERICSERV;
-        rc = getaddrinfo(host, service, &hints, &found);
+        rc             = getaddrinfo(host, service, &hints, &found);
     }
     if (rc != 0)
-        return shunt_error(SHUNT_ERR_DNS, "host \"%.255s\" does not resolve: "
-                           "%s", host, rc == EAI_SYSTEM ? strerror(errno) :
-                                                          gai_strerror(rc));
+        return shunt_error(
+            SHUNT_ERR_DNS,
+            "host \"%.255s\" does not resolve: "
+            "%s",
+            host, rc == EAI_SYSTEM ? strerror(errno) : gai_strerror(rc));
     take_result(found, addrs);
     freeaddrinfo(found);
     if (addrs->count == 0)
-        return shunt_error(SHUNT_ERR_DNS, "host \"%.255s\" has neither an IPv4 "
-                           "nor an IPv6 address", host);
+        return shunt_error(SHUNT_ERR_DNS,
+                           "host \"%.255s\" has neither an IPv4 "
+                           "nor an IPv6 address",
+                           host);
     return SHUNT_OK;
 }
 
@@ -130,8 +133,7 @@ bool shunt_ctl_is_wildcard(const shunt_ctl_sockaddr_t *addr)
 
 socklen_t shunt_ctl_sockaddr_length(const shunt_ctl_sockaddr_t *addr)
 {
-    return addr->sa.sa_family == AF_INET ? sizeof(addr->in) :
-                                           sizeof(addr->in6);
+    return addr->sa.sa_family == AF_INET ? sizeof(addr->in) : sizeof(addr->in6);
 }
 
 void shunt_ctl_format(const char *host, uint16_t port, char *text, size_t room)
@@ -146,9 +148,9 @@ void shunt_ctl_sockaddr_text(const shunt_ctl_sockaddr_t *addr, char *text,
                              size_t room)
 {
     char host[INET6_ADDRSTRLEN] = "?";
-    bool v4 = addr->sa.sa_family == AF_INET;
-    const void *bytes = v4 ? (const void *)&addr->in.sin_addr :
-                             (const void *)&addr->in6.sin6_addr;
+    bool v4                     = addr->sa.sa_family == AF_INET;
+    const void *bytes           = v4 ? (const void *)&addr->in.sin_addr
+                                     : (const void *)&addr->in6.sin6_addr;
 
     inet_ntop(addr->sa.sa_family, bytes, host, sizeof(host));
     shunt_ctl_format(host, ntohs(v4 ? addr->in.sin_port : addr->in6.sin6_port),

@@ -9,17 +9,19 @@
 #include <stdint.h>
 #include <shunt/types.h>
 
-enum { SHUNT_CTL_ADDRS = 8 }; /* addresses of one name that are tried */
+enum {
+    SHUNT_CTL_ADDRS = 8
+}; /* addresses of one name that are tried */
 
 typedef union shunt_ctl_sockaddr {
-    struct sockaddr     sa;
-    struct sockaddr_in  in;
+    struct sockaddr sa;
+    struct sockaddr_in in;
     struct sockaddr_in6 in6;
 } shunt_ctl_sockaddr_t;
 
 typedef struct shunt_ctl_addrs {
-    bool                 numeric; /* the host was an address, not a name */
-    unsigned             count;
+    bool numeric; /* the host was an address, not a name */
+    unsigned count;
     shunt_ctl_sockaddr_t list[SHUNT_CTL_ADDRS];
 } shunt_ctl_addrs_t;
 

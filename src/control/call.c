@@ -44,8 +44,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
 {
     shunt_ctl_call_t *call = arg;
     shunt_ctl_peer_t *peer = call->peer;
-    double waited = (double)(shunt_clock_ns() - call->start) / 1e9;
-    bool met      = (peer->conn != NULL) && !peer->conn->connecting;
+    double waited          = (double)(shunt_clock_ns() - call->start) / 1e9;
+    bool met               = (peer->conn != NULL) && !peer->conn->connecting;
     shunt_reason_t reason;
 
     (void)fd;
@@ -53,8 +53,8 @@ static void on_deadline(evutil_socket_t fd, short what, void *arg)
     if (met)
         shunt_reason_set(&reason, SHUNT_ERR_TIMEOUT,
                          "%s: connected, but no answer within %.3f s: the "
-                         "engine is stopped or overloaded", peer->address,
-                         waited);
+                         "engine is stopped or overloaded",
+                         peer->address, waited);
     else
         shunt_reason_set(&reason, SHUNT_ERR_UNREACHABLE,
                          "%s: no connection within %.3f s%s%s", peer->address,
@@ -109,7 +109,8 @@ void shunt_ctl_calls_requeue(shunt_ctl_peer_t *peer)
         if (call->sends >= SHUNT_CALL_SENDS) {
             shunt_reason_set(&reason, SHUNT_ERR_UNREACHABLE,
                              "%s: the connection broke %u times before an "
-                             "answer", peer->address, call->sends);
+                             "answer",
+                             peer->address, call->sends);
             call_fail(call, &reason);
             continue;
         }
@@ -123,7 +124,8 @@ static shunt_ctl_call_t *call_find(shunt_ctl_peer_t *peer, uint64_t id)
 {
     shunt_ctl_call_t *call;
 
-    TAILQ_FOREACH(call, &peer->calls_sent, link) {
+    TAILQ_FOREACH(call, &peer->calls_sent, link)
+    {
         if (call->id == id)
             return call;
     }
@@ -173,8 +175,7 @@ void shunt_ctl_calls_answer(shunt_ctl_peer_t *peer, const shunt_frame_t *frame,
         call->reason.status = SHUNT_OK;
     } else {
         shunt_reason_set(&call->reason, SHUNT_ERR_SOCKET,
-                         "%s: an answer of the wrong kind came",
-                         peer->address);
+                         "%s: an answer of the wrong kind came", peer->address);
     }
     call_end(call);
     shunt_ctl_calls_pump(peer);

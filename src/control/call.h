@@ -16,8 +16,8 @@
 #include "control/reason.h"
 
 enum {
-    SHUNT_CALLS_OUT   = 16, /* of one peer on the wire: SHUNT_SERVE_FETCHES */
-    SHUNT_CALL_SENDS  = 4   /* times it is sent over connections that break */
+    SHUNT_CALLS_OUT  = 16, /* of one peer on the wire: SHUNT_SERVE_FETCHES */
+    SHUNT_CALL_SENDS = 4   /* times it is sent over connections that break */
 };
 
 typedef struct shunt_ctl_call {
@@ -25,19 +25,19 @@ typedef struct shunt_ctl_call {
     TAILQ_ENTRY(shunt_ctl_call) link;
     shunt_ctl_peer_t *peer;
     shunt_frame_type_t type; /* FETCH, PROBE */
-    uint64_t          id;
-    unsigned          sends;
-    bool              sent; /* in calls_sent */
-    uint64_t          deadline;
-    uint64_t          start;
-    struct event      timer;
+    uint64_t id;
+    unsigned sends;
+    bool sent; /* in calls_sent */
+    uint64_t deadline;
+    uint64_t start;
+    struct event timer;
 
-    pthread_mutex_t     lock; /* guards done */
-    pthread_cond_t      cond;
-    bool                done;
-    shunt_reason_t      reason; /* the result, when done */
-    char               *json;
-    size_t              length;
+    pthread_mutex_t lock; /* guards done */
+    pthread_cond_t cond;
+    bool done;
+    shunt_reason_t reason; /* the result, when done */
+    char *json;
+    size_t length;
     shunt_incarnation_t incarnation;
 } shunt_ctl_call_t;
 

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "control/control.h"
 
+/* clang-format off */
 static const shunt_conf_field_t fields[] = {
     { "SECRET", "",
       "Secret that the engines of a job share. Prefer SHUNT_SECRET_FILE: "
@@ -44,6 +45,7 @@ static const shunt_conf_field_t fields[] = {
       offsetof(shunt_ctl_conf_t, notify_pending_bytes), &shunt_conf_size },
     { .name = NULL }
 };
+/* clang-format on */
 
 static const shunt_conf_table_t table = { "control", fields,
                                           sizeof(shunt_ctl_conf_t) };

@@ -155,8 +155,8 @@ static ssize_t write_some(shunt_conn_t *conn)
 {
     struct evbuffer_iovec pieces[WRITE_PIECES];
     struct msghdr msg = { .msg_iov = (struct iovec *)pieces };
-    int count = evbuffer_peek(conn->out, WRITE_BUDGET, NULL, pieces,
-                              WRITE_PIECES);
+    int count =
+        evbuffer_peek(conn->out, WRITE_BUDGET, NULL, pieces, WRITE_PIECES);
 
     msg.msg_iovlen = (size_t)(count < WRITE_PIECES ? count : WRITE_PIECES);
     return sendmsg(conn->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -313,7 +313,7 @@ static bool met_itself(int fd)
 
 static void finish_connect(shunt_conn_t *conn)
 {
-    int error = 0;
+    int error        = 0;
     socklen_t length = sizeof(error);
 
     if (getsockopt(conn->fd, SOL_SOCKET, SO_ERROR, &error, &length) != 0)
@@ -339,8 +339,10 @@ shunt_conn_t *shunt_conn_connect(struct event_base *base,
                     SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
     if (fd < 0) {
-        shunt_reason_set(reason, (errno == EMFILE) || (errno == ENFILE) ?
-                                     SHUNT_ERR_LIMIT : SHUNT_ERR_SOCKET,
+        shunt_reason_set(reason,
+                         (errno == EMFILE) || (errno == ENFILE)
+                             ? SHUNT_ERR_LIMIT
+                             : SHUNT_ERR_SOCKET,
                          "socket: %s%s", strerror(errno),
                          errno == EMFILE ? " (ulimit -n)" : "");
         return NULL;
@@ -484,7 +486,7 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
 
     (void)what;
     conn->inside = true;
-    n = recv(fd, scratch, sizeof(scratch), MSG_DONTWAIT);
+    n            = recv(fd, scratch, sizeof(scratch), MSG_DONTWAIT);
     if (n > 0)
         feed(conn, scratch, (size_t)n);
     else if (n == 0)

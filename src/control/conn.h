@@ -47,26 +47,26 @@ typedef struct shunt_conn_ops {
 
 struct shunt_conn {
     const shunt_conn_ops_t *ops;
-    void                   *owner;
-    struct event_base      *base;
-    int                     fd;
-    unsigned                from; /* frames let in: SHUNT_FRAME_* */
-    bool                    connecting;
-    bool                    inside; /* a handler is on the stack */
-    bool                    full;   /* drained() is due */
-    bool                    paused; /* too much to be written, not reading */
-    bool                    failed; /* broken() is due */
-    bool                    closed; /* to be freed when it is left */
-    int64_t                 stall_us; /* no progress of writing; 0: no limit */
-    shunt_reason_t          reason;
-    struct event            read_event;
-    struct event            write_event;
-    struct evbuffer        *out;
-    uint8_t                 head[SHUNT_FRAME_HEAD];
-    size_t                  head_have;
-    shunt_frame_t           frame;
-    uint8_t                *body; /* of a frame that came in pieces */
-    size_t                  body_have;
+    void *owner;
+    struct event_base *base;
+    int fd;
+    unsigned from; /* frames let in: SHUNT_FRAME_* */
+    bool connecting;
+    bool inside;      /* a handler is on the stack */
+    bool full;        /* drained() is due */
+    bool paused;      /* too much to be written, not reading */
+    bool failed;      /* broken() is due */
+    bool closed;      /* to be freed when it is left */
+    int64_t stall_us; /* no progress of writing; 0: no limit */
+    shunt_reason_t reason;
+    struct event read_event;
+    struct event write_event;
+    struct evbuffer *out;
+    uint8_t head[SHUNT_FRAME_HEAD];
+    size_t head_have;
+    shunt_frame_t frame;
+    uint8_t *body; /* of a frame that came in pieces */
+    size_t body_have;
 };
 
 /* A connection over an accepted socket. NULL: out of memory, the socket is

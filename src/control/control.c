@@ -32,8 +32,7 @@ shunt_status_t shunt_ctl_enter(struct shunt_control *control)
         control->callers++;
     pthread_mutex_unlock(&control->lock);
     if (closing)
-        return shunt_error(SHUNT_ERR_CANCELED,
-                           "the engine is being destroyed");
+        return shunt_error(SHUNT_ERR_CANCELED, "the engine is being destroyed");
     return SHUNT_OK;
 }
 
@@ -83,14 +82,14 @@ void shunt_ctl_log_stranger(struct shunt_control *control, const char *who,
 
 typedef struct serve_cmd {
     shunt_ctl_cmd_t cmd;
-    char            name[SHUNT_NAME_MAX + 1];
+    char name[SHUNT_NAME_MAX + 1];
 } serve_cmd_t;
 
 static void serve_run(struct shunt_control *control, shunt_ctl_cmd_t *cmd)
 {
     serve_cmd_t *serving = (serve_cmd_t *)cmd;
 
-    strcpy(control->name, serving->name);
+    memcpy(control->name, serving->name, sizeof(control->name));
     free(serving);
     if (!control->ended)
         shunt_ctl_listen_start(control);
@@ -111,8 +110,8 @@ void shunt_control_serve(shunt_control_t *control, const char *name)
 }
 
 typedef struct check_cmd {
-    shunt_ctl_cmd_t     cmd;
-    shunt_ctl_peer_t   *peer; /* a reference */
+    shunt_ctl_cmd_t cmd;
+    shunt_ctl_peer_t *peer; /* a reference */
     shunt_incarnation_t life;
 } check_cmd_t;
 
@@ -256,8 +255,7 @@ shunt_status_t shunt_control_open(const shunt_control_opts_t *opts,
     if (status != SHUNT_OK)
         goto err_loop;
     /* until shunt_control_serve() says another */
-    snprintf(control->name, sizeof(control->name), "%.255s",
-             control->address);
+    snprintf(control->name, sizeof(control->name), "%.255s", control->address);
     status = shunt_ctl_loop_start(control);
     if (status != SHUNT_OK)
         goto err_listen;

@@ -33,9 +33,9 @@ typedef struct shunt_control_host {
 } shunt_control_host_t;
 
 typedef struct shunt_control_opts {
-    const char          *host; /* to listen on: name, IPv4, IPv6 ([] or not) */
-    uint16_t             port; /* 0: any */
-    shunt_incarnation_t  incarnation;
+    const char *host; /* to listen on: name, IPv4, IPv6 ([] or not) */
+    uint16_t port;    /* 0: any */
+    shunt_incarnation_t incarnation;
     shunt_control_host_t up;
 } shunt_control_opts_t;
 
@@ -64,9 +64,6 @@ shunt_status_t shunt_control_parse(const char *address, char *host, size_t room,
 
 /* True if a secret is configured: the default host may be public then. */
 bool shunt_control_has_secret(void);
-
-/* Make the variables of this part known (shunt_info -c). */
-void shunt_control_conf_add(void);
 
 /*
  * Fetch the descriptor of the engine at an address; connects first if there

@@ -52,8 +52,8 @@ static _Atomic uint64_t *word_of(int fd, int make)
     if ((fd < 0) || (fd >= CHUNKS * CHUNK_BITS))
         return NULL;
     /* acquire: pairs with the release in chunk_make() */
-    chunk = atomic_load_explicit(&chunks[fd / CHUNK_BITS],
-                                 memory_order_acquire);
+    chunk =
+        atomic_load_explicit(&chunks[fd / CHUNK_BITS], memory_order_acquire);
     if ((chunk == NULL) && make)
         chunk = chunk_make(fd / CHUNK_BITS);
     return chunk == NULL ? NULL : &chunk->words[fd % CHUNK_BITS / WORD_BITS];

@@ -25,13 +25,14 @@ _Static_assert(offsetof(wire_head_t, id) == 16, "frame header");
 static const uint8_t magic[4] = { 'S', 'H', 'N', 'T' };
 
 typedef struct kind {
-    uint16_t    type;
-    unsigned    from;
-    uint32_t    min; /* bytes */
-    uint32_t    max;
+    uint16_t type;
+    unsigned from;
+    uint32_t min; /* bytes */
+    uint32_t max;
     const char *name;
 } kind_t;
 
+/* clang-format off */
 static const kind_t kinds[] = {
     { SHUNT_FRAME_HELLO, SHUNT_FRAME_CONNECTOR_HELLO, 36,
       SHUNT_FRAME_HELLO_MAX, "hello" },
@@ -56,6 +57,7 @@ static const kind_t kinds[] = {
     { SHUNT_FRAME_REVOKE, SHUNT_FRAME_CONNECTOR, 0, 0, "revoke" },
     { SHUNT_FRAME_REVOKED, SHUNT_FRAME_ACCEPTOR, 4, 4, "revoked" }
 };
+/* clang-format on */
 
 static const kind_t *kind_of(uint16_t type)
 {
@@ -96,8 +98,9 @@ static shunt_status_t check_kind(const shunt_frame_t *frame, unsigned from,
     if ((frame->length < kind->min) || (frame->length > kind->max))
         return shunt_reason_set(reason, SHUNT_ERR_SOCKET,
                                 "a frame of type %s has %u bytes, allowed are "
-                                "%u to %u", kind->name, frame->length,
-                                kind->min, kind->max);
+                                "%u to %u",
+                                kind->name, frame->length, kind->min,
+                                kind->max);
     return SHUNT_OK;
 }
 
@@ -114,7 +117,8 @@ shunt_status_t shunt_frame_decode(const uint8_t head[SHUNT_FRAME_HEAD],
         return shunt_reason_set(reason, SHUNT_ERR_VERSION,
                                 "frames of version %u came, version %u is "
                                 "spoken here: use the same major version of "
-                                "Shunt at both ends", (unsigned)version,
+                                "Shunt at both ends",
+                                (unsigned)version,
                                 (unsigned)SHUNT_FRAME_VERSION);
     frame->type   = shunt_wire_get16(head + offsetof(wire_head_t, type));
     frame->length = shunt_wire_get32(head + offsetof(wire_head_t, length));

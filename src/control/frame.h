@@ -19,10 +19,10 @@
 #include "control/reason.h"
 
 enum {
-    SHUNT_FRAME_HEAD     = 24,
-    SHUNT_FRAME_VERSION  = 1, /* of the header */
-    SHUNT_PROTO_MIN      = 1, /* versions of the protocol spoken here */
-    SHUNT_PROTO_MAX      = 1,
+    SHUNT_FRAME_HEAD      = 24,
+    SHUNT_FRAME_VERSION   = 1, /* of the header */
+    SHUNT_PROTO_MIN       = 1, /* versions of the protocol spoken here */
+    SHUNT_PROTO_MAX       = 1,
     SHUNT_FRAME_HELLO_MAX = 1024,
     SHUNT_FRAME_DESC_MAX  = 64 * 1024 * 1024
 };
@@ -70,7 +70,7 @@ shunt_status_t shunt_frame_decode(const uint8_t head[SHUNT_FRAME_HEAD],
 /* The payload of REFUSE and ERROR. Encode returns its length. */
 uint32_t shunt_frame_put_reason(const shunt_reason_t *reason, uint8_t *at,
                                 uint32_t room);
-void     shunt_frame_get_reason(const uint8_t *at, uint32_t length,
-                                shunt_reason_t *reason);
+void shunt_frame_get_reason(const uint8_t *at, uint32_t length,
+                            shunt_reason_t *reason);
 
 #endif

@@ -9,8 +9,8 @@
 #include "control/wire.h"
 
 enum {
-    ID          = sizeof(shunt_incarnation_t),
-    PROOF_FIXED = ID + 4 + 2, /* incarnation, stream, length of the name */
+    ID            = sizeof(shunt_incarnation_t),
+    PROOF_FIXED   = ID + 4 + 2, /* incarnation, stream, length of the name */
     WELCOME_FIXED = ID + 2,
     /* label, side, versions, kind, nonces, and both sides' words */
     TRANSCRIPT_MAX = 16 + 1 + 8 + 2 * SHUNT_HELLO_NONCE + PROOF_FIXED +
@@ -20,16 +20,20 @@ enum {
 _Static_assert(PROOF_FIXED + SHUNT_SECRET_MAC == 54, "least PROOF, frame.c");
 _Static_assert(WELCOME_FIXED + SHUNT_SECRET_MAC == 50, "least WELCOME");
 _Static_assert(PROOF_FIXED + SHUNT_NAME_MAX + SHUNT_SECRET_MAC <
-                   SHUNT_FRAME_HELLO_MAX, "longest PROOF");
+                   SHUNT_FRAME_HELLO_MAX,
+               "longest PROOF");
 
 static const char label[16] = "shunt control 1";
 
-typedef enum side { CONNECTOR = 'c', ACCEPTOR = 'a' } side_t;
+typedef enum side {
+    CONNECTOR = 'c',
+    ACCEPTOR  = 'a'
+} side_t;
 
 /* What an HMAC is made over. */
 typedef struct transcript {
     uint8_t bytes[TRANSCRIPT_MAX];
-    size_t  length;
+    size_t length;
 } transcript_t;
 
 static void add(transcript_t *t, const void *bytes, size_t length)
@@ -65,7 +69,7 @@ static shunt_status_t make_mac(const shunt_hello_t *hello, side_t side,
                                uint8_t mac[SHUNT_SECRET_MAC],
                                shunt_reason_t *reason)
 {
-    bool own = is_connector(hello);
+    bool own          = is_connector(hello);
     uint8_t side_byte = (uint8_t)side;
     uint8_t stream[4];
     transcript_t t;
@@ -150,15 +154,15 @@ void shunt_hello_accept(shunt_hello_t *hello, const shunt_hello_self_t *self)
     memset(hello, 0, sizeof(*hello));
     hello->self  = *self;
     hello->state = SHUNT_HELLO_WAIT_HELLO;
-    hello->proof = self->secret->set ? SHUNT_HELLO_SECRET :
-                                       SHUNT_HELLO_SAME_USER;
+    hello->proof =
+        self->secret->set ? SHUNT_HELLO_SECRET : SHUNT_HELLO_SAME_USER;
 }
 
 void shunt_hello_refuse(const shunt_reason_t *reason, shunt_hello_out_t *out)
 {
     out_init(out, SHUNT_FRAME_REFUSE, 0);
-    out->frame.length = shunt_frame_put_reason(reason, out->bytes,
-                                               sizeof(out->bytes));
+    out->frame.length =
+        shunt_frame_put_reason(reason, out->bytes, sizeof(out->bytes));
 }
 
 /* acceptor: HELLO -> CHALLENGE */
@@ -166,8 +170,8 @@ static shunt_status_t on_hello(shunt_hello_t *hello, const uint8_t *bytes,
                                shunt_hello_out_t *out, shunt_reason_t *reason)
 {
     const shunt_hello_self_t *self = &hello->self;
-    uint16_t from = shunt_wire_get16(bytes);
-    uint16_t to   = shunt_wire_get16(bytes + 2);
+    uint16_t from                  = shunt_wire_get16(bytes);
+    uint16_t to                    = shunt_wire_get16(bytes + 2);
 
     hello->offered[0] = from;
     hello->offered[1] = to;
@@ -178,8 +182,7 @@ static shunt_status_t on_hello(shunt_hello_t *hello, const uint8_t *bytes,
                                 "versions %u to %u of the protocol were "
                                 "offered, %u to %u are spoken here: use the "
                                 "same major version of Shunt at both ends",
-                                from, to, self->version_min,
-                                self->version_max);
+                                from, to, self->version_min, self->version_max);
     if ((hello->proof == SHUNT_HELLO_SAME_USER) &&
         (self->same_user(self->arg, reason) != SHUNT_OK))
         return reason->status;
@@ -204,8 +207,9 @@ static shunt_status_t check_challenge(const shunt_hello_t *hello,
         (hello->version > self->version_max))
         return shunt_reason_set(reason, SHUNT_ERR_VERSION,
                                 "version %u of the protocol was chosen, %u to "
-                                "%u were offered", hello->version,
-                                self->version_min, self->version_max);
+                                "%u were offered",
+                                hello->version, self->version_min,
+                                self->version_max);
     if ((proof == SHUNT_HELLO_SECRET) && !self->secret->set)
         return shunt_reason_set(reason, SHUNT_ERR_REJECT_HANDSHAKE,
                                 "the peer wants proof of a secret and none is "
@@ -229,8 +233,8 @@ static shunt_status_t on_challenge(shunt_hello_t *hello, const uint8_t *bytes,
                                    shunt_reason_t *reason)
 {
     const shunt_hello_self_t *self = &hello->self;
-    uint16_t proof = shunt_wire_get16(bytes + 2);
-    uint16_t name_length = (uint16_t)strlen(self->name);
+    uint16_t proof                 = shunt_wire_get16(bytes + 2);
+    uint16_t name_length           = (uint16_t)strlen(self->name);
 
     hello->version = shunt_wire_get16(bytes);
     if (check_challenge(hello, proof, reason) != SHUNT_OK)
@@ -266,7 +270,8 @@ static shunt_status_t take_who(shunt_hello_t *hello, const shunt_frame_t *frame,
         (frame->length < fixed + length + SHUNT_SECRET_MAC))
         return shunt_reason_set(reason, SHUNT_ERR_SOCKET,
                                 "a hello has a name of %u bytes in a frame of "
-                                "%u", length, frame->length);
+                                "%u",
+                                length, frame->length);
     for (i = 0; i < length; i++) {
         if ((bytes[fixed + i] < 0x20) || (bytes[fixed + i] == 0x7f))
             return shunt_reason_set(reason, SHUNT_ERR_SOCKET,
@@ -276,7 +281,7 @@ static shunt_status_t take_who(shunt_hello_t *hello, const shunt_frame_t *frame,
     memcpy(hello->peer.bytes, bytes, ID);
     memcpy(hello->peer_name, bytes + fixed, length);
     hello->peer_name[length] = '\0';
-    *mac_p = bytes + fixed + length;
+    *mac_p                   = bytes + fixed + length;
     return SHUNT_OK;
 }
 
@@ -286,7 +291,7 @@ static shunt_status_t on_proof(shunt_hello_t *hello, const shunt_frame_t *frame,
                                shunt_reason_t *reason)
 {
     const shunt_hello_self_t *self = &hello->self;
-    uint16_t name_length = (uint16_t)strlen(self->name);
+    uint16_t name_length           = (uint16_t)strlen(self->name);
     const uint8_t *mac;
 
     hello->stream = shunt_wire_get32(bytes + ID);
@@ -366,10 +371,10 @@ shunt_status_t shunt_hello_step(shunt_hello_t *hello,
     shunt_status_t status;
 
     out->frame.type = 0;
-    status = step(hello, frame, bytes, out, reason);
+    status          = step(hello, frame, bytes, out, reason);
     if (status == SHUNT_OK)
         return SHUNT_OK;
-    hello->state = SHUNT_HELLO_FAILED;
+    hello->state    = SHUNT_HELLO_FAILED;
     out->frame.type = 0;
     if (frame->type != SHUNT_FRAME_REFUSE)
         shunt_hello_refuse(reason, out);

@@ -27,7 +27,9 @@
 #include "control/frame.h"
 #include "control/secret.h"
 
-enum { SHUNT_HELLO_NONCE = 32 };
+enum {
+    SHUNT_HELLO_NONCE = 32
+};
 
 typedef enum shunt_hello_proof {
     SHUNT_HELLO_SAME_USER = 0,
@@ -36,10 +38,10 @@ typedef enum shunt_hello_proof {
 
 /* What a side is. Strings and secret are the caller's. */
 typedef struct shunt_hello_self {
-    const char           *name;
-    shunt_incarnation_t   incarnation;
-    uint16_t              version_min;
-    uint16_t              version_max;
+    const char *name;
+    shunt_incarnation_t incarnation;
+    uint16_t version_min;
+    uint16_t version_max;
     const shunt_secret_t *secret;
     /* Is the other end of the same user? Asked only without a secret. */
     shunt_status_t (*same_user)(void *arg, shunt_reason_t *reason);
@@ -56,22 +58,22 @@ typedef enum shunt_hello_state {
 } shunt_hello_state_t;
 
 typedef struct shunt_hello {
-    shunt_hello_self_t  self;
+    shunt_hello_self_t self;
     shunt_hello_state_t state;
     shunt_hello_proof_t proof;
-    uint16_t            offered[2]; /* by the connector: from, to */
-    uint16_t            version;    /* chosen */
-    uint8_t             nonce[2][SHUNT_HELLO_NONCE]; /* connector, acceptor */
-    uint32_t            stream; /* the connector's number of this peer */
+    uint16_t offered[2];                 /* by the connector: from, to */
+    uint16_t version;                    /* chosen */
+    uint8_t nonce[2][SHUNT_HELLO_NONCE]; /* connector, acceptor */
+    uint32_t stream; /* the connector's number of this peer */
     /* of the other side, true once the state is DONE */
     shunt_incarnation_t peer;
-    char                peer_name[SHUNT_NAME_MAX + 1];
+    char peer_name[SHUNT_NAME_MAX + 1];
 } shunt_hello_t;
 
 /* A frame to be sent; none if type is 0. */
 typedef struct shunt_hello_out {
     shunt_frame_t frame;
-    uint8_t       bytes[SHUNT_FRAME_HELLO_MAX];
+    uint8_t bytes[SHUNT_FRAME_HELLO_MAX];
 } shunt_hello_out_t;
 
 /* Start on the connecting side: makes HELLO. */

@@ -13,23 +13,23 @@
 
 typedef struct shunt_ctl_item {
     STAILQ_ENTRY(shunt_ctl_item) link;
-    uint64_t            seq; /* its sender's number */
+    uint64_t seq; /* its sender's number */
     shunt_incarnation_t from;
-    size_t              length;
-    const char         *name; /* of the sender, behind the data */
-    uint8_t             data[];
+    size_t length;
+    const char *name; /* of the sender, behind the data */
+    uint8_t data[];
 } shunt_ctl_item_t;
 
 typedef STAILQ_HEAD(shunt_ctl_items, shunt_ctl_item) shunt_ctl_items_t;
 
 typedef struct shunt_ctl_inbox {
-    pthread_mutex_t   lock; /* guards all of it */
+    pthread_mutex_t lock; /* guards all of it */
     shunt_ctl_items_t items;
-    unsigned          count;
-    unsigned          max_count;
-    size_t            bytes;
-    size_t            max_bytes;
-    bool              starving; /* one did not fit since the last take */
+    unsigned count;
+    unsigned max_count;
+    size_t bytes;
+    size_t max_bytes;
+    bool starving; /* one did not fit since the last take */
 } shunt_ctl_inbox_t;
 
 void shunt_ctl_inbox_init(shunt_ctl_inbox_t *inbox, unsigned max_count,

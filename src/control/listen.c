@@ -36,15 +36,17 @@ static shunt_status_t fail(int error, const char *address)
     case EACCES:
         return shunt_error(SHUNT_ERR_SOCKET,
                            "this user may not listen at %s: choose a port "
-                           "above 1023", address);
+                           "above 1023",
+                           address);
     case EMFILE:
     case ENFILE:
         return shunt_error(SHUNT_ERR_LIMIT,
                            "no file descriptor to listen at %s: raise "
-                           "ulimit -n", address);
+                           "ulimit -n",
+                           address);
     default:
-        return shunt_error(SHUNT_ERR_SOCKET, "cannot listen at %s: %s",
-                           address, strerror(error));
+        return shunt_error(SHUNT_ERR_SOCKET, "cannot listen at %s: %s", address,
+                           strerror(error));
     }
 }
 
@@ -98,13 +100,15 @@ static shunt_status_t check_addrs(struct shunt_control *control,
                            "no secret is set, so that host %s, which is not "
                            "loopback, cannot be listened at: set "
                            "SHUNT_SECRET_FILE (a file with mode 600), or use "
-                           "127.0.0.1", host);
+                           "127.0.0.1",
+                           host);
     if (control->secret.set && !addrs->numeric &&
         (strcasecmp(host, "localhost") != 0) &&
         shunt_ctl_is_loopback(&addrs->list[0]))
         shunt_log(&log_part, SHUNT_LOG_WARN,
                   "host %s resolves to a loopback address here: peers on "
-                  "other hosts cannot reach it (/etc/hosts?)", host);
+                  "other hosts cannot reach it (/etc/hosts?)",
+                  host);
     addrs->count = kept;
     return SHUNT_OK;
 }
@@ -117,8 +121,8 @@ static void set_address(struct shunt_control *control, const char *host)
 
     memset(&bound, 0, sizeof(bound));
     (void)getsockname(control->listen.fd, &bound.sa, &length);
-    port = bound.sa.sa_family == AF_INET ? bound.in.sin_port :
-                                           bound.in6.sin6_port;
+    port =
+        bound.sa.sa_family == AF_INET ? bound.in.sin_port : bound.in6.sin6_port;
     shunt_ctl_format(host, ntohs(port), control->address,
                      sizeof(control->address));
 }
@@ -216,7 +220,8 @@ static void short_of_descriptors(struct shunt_control *control, int error)
         return;
     shunt_ctl_log_stranger(control, "connections have to wait",
                            error == EMFILE ? "no file descriptors left, raise "
-                                             "ulimit -n" : strerror(error));
+                                             "ulimit -n"
+                                           : strerror(error));
     control->listen.paused = true;
     event_del(&control->listen.event);
     shunt_ctl_timer_in(&control->listen.retry, RETRY_US);

@@ -11,8 +11,8 @@
 struct shunt_control;
 
 typedef struct shunt_ctl_listen {
-    int          fd;
-    bool         paused; /* no descriptor for the next one */
+    int fd;
+    bool paused; /* no descriptor for the next one */
     struct event event;
     struct event retry; /* while paused */
 } shunt_ctl_listen_t;

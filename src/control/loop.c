@@ -55,7 +55,8 @@ static shunt_status_t loop_base(shunt_ctl_loop_t *loop)
     if (loop->base == NULL)
         return shunt_error(SHUNT_ERR_LIMIT,
                            "no event base for the control channel: %s "
-                           "(file descriptors: ulimit -n)", strerror(errno));
+                           "(file descriptors: ulimit -n)",
+                           strerror(errno));
     return SHUNT_OK;
 }
 
@@ -68,8 +69,10 @@ shunt_status_t shunt_ctl_loop_open(struct shunt_control *control)
         return status;
     loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->wake_fd < 0) {
-        status = shunt_error(SHUNT_ERR_LIMIT, "no eventfd for the control "
-                             "channel: %s (ulimit -n)", strerror(errno));
+        status = shunt_error(SHUNT_ERR_LIMIT,
+                             "no eventfd for the control "
+                             "channel: %s (ulimit -n)",
+                             strerror(errno));
         event_base_free(loop->base);
         return status;
     }
@@ -103,7 +106,8 @@ shunt_status_t shunt_ctl_loop_start(struct shunt_control *control)
     if (rc != 0)
         return shunt_error(SHUNT_ERR_LIMIT,
                            "no thread for the control channel: %s "
-                           "(ulimit -u)", strerror(rc));
+                           "(ulimit -u)",
+                           strerror(rc));
     loop->started = true;
     (void)pthread_setname_np(loop->thread, "shunt-control");
     return SHUNT_OK;
@@ -112,7 +116,7 @@ shunt_status_t shunt_ctl_loop_start(struct shunt_control *control)
 void shunt_ctl_loop_push(struct shunt_control *control, shunt_ctl_cmd_t *cmd)
 {
     shunt_ctl_loop_t *loop = &control->loop;
-    uint64_t one = 1;
+    uint64_t one           = 1;
     bool first;
 
     cmd->next = NULL;

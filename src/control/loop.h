@@ -22,13 +22,13 @@ typedef struct shunt_ctl_cmd {
 
 typedef struct shunt_ctl_loop {
     struct event_base *base; /* without locks: one thread uses it */
-    pthread_t          thread;
-    bool               started;
-    int                wake_fd; /* eventfd: there are commands */
-    struct event       wake_event;
-    pthread_mutex_t    lock; /* guards the list */
-    shunt_ctl_cmd_t   *head;
-    shunt_ctl_cmd_t  **tail;
+    pthread_t thread;
+    bool started;
+    int wake_fd; /* eventfd: there are commands */
+    struct event wake_event;
+    pthread_mutex_t lock; /* guards the list */
+    shunt_ctl_cmd_t *head;
+    shunt_ctl_cmd_t **tail;
 } shunt_ctl_loop_t;
 
 shunt_status_t shunt_ctl_loop_open(struct shunt_control *control);

@@ -16,7 +16,9 @@
 static shunt_log_part_t log_part = SHUNT_LOG_PART("control");
 
 /* What a notification costs beside its bytes, for the bound. */
-enum { NOTE_COST = 512 };
+enum {
+    NOTE_COST = 512
+};
 
 /* ---- ending ----------------------------------------------------------- */
 
@@ -112,7 +114,7 @@ void shunt_ctl_notes_requeue(shunt_ctl_peer_t *peer)
     shunt_ctl_note_t *next;
 
     for (; note != NULL; note = next) {
-        next = TAILQ_NEXT(note, link);
+        next          = TAILQ_NEXT(note, link);
         note->on_wire = false;
         uncount(note);
         if (note->sends >= SHUNT_NOTE_SENDS)
@@ -127,7 +129,8 @@ static shunt_ctl_note_t *note_find(shunt_ctl_peer_t *peer, uint64_t seq)
 {
     shunt_ctl_note_t *note;
 
-    TAILQ_FOREACH(note, &peer->notes, link) {
+    TAILQ_FOREACH(note, &peer->notes, link)
+    {
         if (note->seq == seq)
             return note;
         if (note->seq > seq)
@@ -171,8 +174,8 @@ void shunt_ctl_notes_close(shunt_ctl_peer_t *peer)
     shunt_ctl_note_t *note;
 
     while ((note = TAILQ_FIRST(&peer->notes)) != NULL)
-        note_finish(note, note->sends > 0 ? SHUNT_ERR_TIMEOUT :
-                                            SHUNT_ERR_CANCELED);
+        note_finish(note,
+                    note->sends > 0 ? SHUNT_ERR_TIMEOUT : SHUNT_ERR_CANCELED);
 }
 
 /* ---- revoking --------------------------------------------------------- */
@@ -212,20 +215,21 @@ static void on_timer(evutil_socket_t fd, short what, void *arg)
 
 typedef struct revoke_cmd {
     shunt_ctl_cmd_t cmd;
-    uint64_t        ticket;
+    uint64_t ticket;
 } revoke_cmd_t;
 
 static void revoke_run(struct shunt_control *control, shunt_ctl_cmd_t *cmd)
 {
-    uint64_t ticket        = ((revoke_cmd_t *)cmd)->ticket;
-    shunt_ctl_peer_t *peer = shunt_ctl_peers_find(control,
-                                                  (uint32_t)(ticket >> 32));
+    uint64_t ticket = ((revoke_cmd_t *)cmd)->ticket;
+    shunt_ctl_peer_t *peer =
+        shunt_ctl_peers_find(control, (uint32_t)(ticket >> 32));
     shunt_ctl_note_t *note;
 
     free(cmd);
     if (peer == NULL)
         return;
-    TAILQ_FOREACH(note, &peer->notes, link) {
+    TAILQ_FOREACH(note, &peer->notes, link)
+    {
         if ((uint32_t)note->seq == (uint32_t)ticket) {
             revoke(note);
             break;
@@ -361,8 +365,8 @@ shunt_status_t shunt_control_notify_poll(shunt_control_t *control, void *data,
     size_t name_length;
     bool space;
 
-    status = shunt_ctl_inbox_take(&control->inbox, data, length_p, &item,
-                                  &space);
+    status =
+        shunt_ctl_inbox_take(&control->inbox, data, length_p, &item, &space);
     if (space)
         shunt_ctl_serve_space(control);
     if (status != SHUNT_OK)

@@ -22,19 +22,19 @@ enum {
 typedef struct shunt_ctl_note {
     shunt_ctl_cmd_t cmd;
     TAILQ_ENTRY(shunt_ctl_note) link;
-    shunt_ctl_peer_t   *peer; /* a reference */
-    uint64_t            seq;
+    shunt_ctl_peer_t *peer; /* a reference */
+    uint64_t seq;
     shunt_incarnation_t to;
-    shunt_control_fn    fn;
-    void               *arg;
-    uint64_t            deadline;
-    struct event        timer;    /* the deadline, then of the revocation */
-    unsigned            sends;    /* connections that have seen it */
-    bool                on_wire;  /* of this connection, or its revocation */
-    bool                counted;  /* in the peer's window */
-    bool                revoking;
-    size_t              length;
-    uint8_t             data[];
+    shunt_control_fn fn;
+    void *arg;
+    uint64_t deadline;
+    struct event timer; /* the deadline, then of the revocation */
+    unsigned sends;     /* connections that have seen it */
+    bool on_wire;       /* of this connection, or its revocation */
+    bool counted;       /* in the peer's window */
+    bool revoking;
+    size_t length;
+    uint8_t data[];
 } shunt_ctl_note_t;
 
 /* ---- for peer.c, from the control thread ------------------------------ */

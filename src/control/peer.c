@@ -19,11 +19,11 @@
 static shunt_log_part_t log_part = SHUNT_LOG_PART("control");
 
 enum {
-    REDIAL_US  = 1000 * 1000, /* a dial of a lost peer */
-    BACKOFF_US = 50 * 1000,   /* the first pause, then twice, up to ... */
+    REDIAL_US      = 1000 * 1000, /* a dial of a lost peer */
+    BACKOFF_US     = 50 * 1000,   /* the first pause, then twice, up to ... */
     BACKOFF_MAX_US = 1000 * 1000,
-    FRESH_TRIES = 6, /* dials that were cut, before a new peer fails */
-    STABLE_US = 1000 * 1000 /* READY for less: it breaks again and again */
+    FRESH_TRIES    = 6, /* dials that were cut, before a new peer fails */
+    STABLE_US      = 1000 * 1000 /* READY for less: it breaks again and again */
 };
 
 /* How a dial failed, in the order of what they say to a user. */
@@ -153,8 +153,10 @@ static void lost_round_over(shunt_ctl_peer_t *peer,
     /* our own shortage says nothing about the peer */
     if ((peer->seen & (SEEN_SILENT | SEEN_CUT | SEEN_DENIED | SEEN_REFUSED)) ==
         0)
-        shunt_log(&log_part, SHUNT_LOG_WARN, "peer %s: %s: cannot find out "
-                  "whether it lives", peer->address, peer->reason.text);
+        shunt_log(&log_part, SHUNT_LOG_WARN,
+                  "peer %s: %s: cannot find out "
+                  "whether it lives",
+                  peer->address, peer->reason.text);
     else
         life_ended(peer);
     go_idle(peer, reason, SHUNT_ERR_PEER_FAILED);
@@ -175,8 +177,9 @@ static void round_over(shunt_ctl_peer_t *peer)
         back_off(peer);
         return;
     }
-    go_idle(peer, &reason, peer->seen & SEEN_DENIED ? SHUNT_ERR_ENDPOINT :
-                                                      SHUNT_ERR_PEER_FAILED);
+    go_idle(peer, &reason,
+            peer->seen & SEEN_DENIED ? SHUNT_ERR_ENDPOINT
+                                     : SHUNT_ERR_PEER_FAILED);
 }
 
 /* The next address to dial, and for how long. False: there is no more. */
@@ -191,8 +194,8 @@ static bool next_address(shunt_ctl_peer_t *peer, shunt_ctl_sockaddr_t *addr,
     found = peer->addr_index < peer->addrs.count;
     if (found) {
         *addr    = peer->addrs.list[peer->addr_index];
-        *limit_p = peer->lost ? REDIAL_US :
-                                peer->control->conf.timeout /
+        *limit_p = peer->lost ? REDIAL_US
+                              : peer->control->conf.timeout /
                                     (int64_t)peer->addrs.count;
     }
     pthread_mutex_unlock(&peers->lock);
@@ -228,8 +231,8 @@ static void attempt(shunt_ctl_peer_t *peer)
         round_over(peer);
         return;
     }
-    peer->conn = shunt_conn_connect(control->loop.base, &addr, &peer_ops, peer,
-                                    &reason);
+    peer->conn =
+        shunt_conn_connect(control->loop.base, &addr, &peer_ops, peer, &reason);
     if (peer->conn == NULL) {
         attempt_failed(peer, &reason);
         return;
@@ -365,13 +368,11 @@ static void on_broken(shunt_conn_t *conn, const shunt_reason_t *reason)
         attempt_failed(peer, reason);
 }
 
-static const shunt_conn_ops_t peer_ops = {
-    .connected = on_connected,
-    .frame     = on_frame,
-    .quiet     = on_quiet,
-    .drained   = on_drained,
-    .broken    = on_broken
-};
+static const shunt_conn_ops_t peer_ops = { .connected = on_connected,
+                                           .frame     = on_frame,
+                                           .quiet     = on_quiet,
+                                           .drained   = on_drained,
+                                           .broken    = on_broken };
 
 /* ---- time ------------------------------------------------------------- */
 

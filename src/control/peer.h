@@ -42,7 +42,9 @@
 #include "control/hello.h"
 #include "control/reason.h"
 
-enum { SHUNT_CTL_PEER_BUCKETS = 64 };
+enum {
+    SHUNT_CTL_PEER_BUCKETS = 64
+};
 
 struct shunt_ctl_call;
 struct shunt_ctl_note;
@@ -59,51 +61,51 @@ typedef enum shunt_ctl_peer_state {
 typedef struct shunt_ctl_peer {
     /* Fixed. */
     struct shunt_control *control;
-    uint32_t              stream; /* number of the peer, told in hello */
-    char                  address[SHUNT_CONTROL_ADDR_MAX];
+    uint32_t stream; /* number of the peer, told in hello */
+    char address[SHUNT_CONTROL_ADDR_MAX];
 
     /* Guarded by the table's lock. */
     struct shunt_ctl_peer *next; /* in its bucket */
-    unsigned               refs; /* 0: may be forgotten */
-    uint64_t               used; /* when it was asked for last, ns */
-    uint64_t               seq;  /* number of the last notification */
-    shunt_ctl_addrs_t      addrs;
+    unsigned refs;               /* 0: may be forgotten */
+    uint64_t used;               /* when it was asked for last, ns */
+    uint64_t seq;                /* number of the last notification */
+    shunt_ctl_addrs_t addrs;
 
     /* Written by the control thread, read by others as a hint. */
     atomic_bool ready;
 
     /* Of the control thread. */
     shunt_ctl_peer_state_t state;
-    shunt_conn_t          *conn;  /* DIALING and READY */
-    shunt_hello_t         *hello; /* DIALING */
-    struct event           timer; /* end of a dial, of a pause; watch */
-    unsigned               addr_index;
-    unsigned               tries; /* rounds over all addresses that failed */
-    unsigned               seen;  /* how the dials of this round failed */
-    shunt_reason_t         reason; /* the one that says most */
-    bool                   known;  /* `life` is */
-    bool                   lost;
-    uint64_t               lost_since;  /* ns */
-    uint64_t               ready_since; /* ns */
-    shunt_incarnation_t    life;
+    shunt_conn_t *conn;   /* DIALING and READY */
+    shunt_hello_t *hello; /* DIALING */
+    struct event timer;   /* end of a dial, of a pause; watch */
+    unsigned addr_index;
+    unsigned tries;        /* rounds over all addresses that failed */
+    unsigned seen;         /* how the dials of this round failed */
+    shunt_reason_t reason; /* the one that says most */
+    bool known;            /* `life` is */
+    bool lost;
+    uint64_t lost_since;  /* ns */
+    uint64_t ready_since; /* ns */
+    shunt_incarnation_t life;
 
     struct shunt_ctl_calls calls_waiting;
     struct shunt_ctl_calls calls_sent;
-    unsigned               calls_out; /* sent and unanswered, also given up */
+    unsigned calls_out; /* sent and unanswered, also given up */
 
     struct shunt_ctl_notes notes;     /* by number; those sent come first */
     struct shunt_ctl_note *note_next; /* first not sent on this connection */
-    unsigned               notes_out;
-    size_t                 notes_out_bytes;
+    unsigned notes_out;
+    size_t notes_out_bytes;
 } shunt_ctl_peer_t;
 
 typedef struct shunt_ctl_peers {
-    pthread_mutex_t   lock; /* guards this structure */
+    pthread_mutex_t lock; /* guards this structure */
     shunt_ctl_peer_t *buckets[SHUNT_CTL_PEER_BUCKETS];
-    unsigned          count;
-    unsigned          max;
-    uint32_t          next_stream;
-    size_t            pending_bytes; /* of notifications, all peers */
+    unsigned count;
+    unsigned max;
+    uint32_t next_stream;
+    size_t pending_bytes; /* of notifications, all peers */
 } shunt_ctl_peers_t;
 
 /* ---- peers.c: the table, any thread ----------------------------------- */
@@ -124,8 +126,8 @@ shunt_status_t shunt_ctl_peers_get(struct shunt_control *control,
                                    const char *address,
                                    shunt_ctl_resolve_mode_t mode,
                                    shunt_ctl_peer_t **peer_p);
-void           shunt_ctl_peer_ref(shunt_ctl_peer_t *peer);
-void           shunt_ctl_peer_unref(shunt_ctl_peer_t *peer);
+void shunt_ctl_peer_ref(shunt_ctl_peer_t *peer);
+void shunt_ctl_peer_unref(shunt_ctl_peer_t *peer);
 
 /* With a reference, or NULL. */
 shunt_ctl_peer_t *shunt_ctl_peers_find(struct shunt_control *control,

@@ -3,6 +3,7 @@
 
 #include "control/peer.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -93,7 +94,8 @@ static shunt_status_t resolve_peer(struct shunt_control *control,
     if (port == 0)
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "address %s has port 0: ask the engine for the one "
-                           "it got", address);
+                           "it got",
+                           address);
     status = shunt_ctl_resolve(host, port, numeric_only, addrs);
     if (status != SHUNT_OK)
         return status;
@@ -105,7 +107,8 @@ static shunt_status_t resolve_peer(struct shunt_control *control,
     if (kept == 0)
         return shunt_error(SHUNT_ERR_REJECT_HANDSHAKE,
                            "%s is not on loopback and no secret is set: set "
-                           "the same SHUNT_SECRET_FILE at both ends", address);
+                           "the same SHUNT_SECRET_FILE at both ends",
+                           address);
     return SHUNT_OK;
 }
 
@@ -117,7 +120,7 @@ static shunt_ctl_peer_t *peer_new(struct shunt_control *control,
     if (peer == NULL)
         return NULL;
     peer->control = control;
-    strcpy(peer->address, address); /* its length was checked */
+    snprintf(peer->address, sizeof(peer->address), "%s", address);
     atomic_init(&peer->ready, false);
     TAILQ_INIT(&peer->calls_waiting);
     TAILQ_INIT(&peer->calls_sent);
@@ -136,7 +139,8 @@ static shunt_status_t insert(struct shunt_control *control, const char *address,
     if ((peers->count >= peers->max) && !forget_one(peers))
         return shunt_error(SHUNT_ERR_LIMIT,
                            "connected to %u peers, as many as "
-                           "SHUNT_CONTROL_MAX_PEERS allows", peers->count);
+                           "SHUNT_CONTROL_MAX_PEERS allows",
+                           peers->count);
     peer = peer_new(control, address);
     if (peer == NULL)
         return shunt_error(SHUNT_ERR_MEMORY, "out of memory for a peer");
@@ -185,8 +189,8 @@ shunt_status_t shunt_ctl_peers_get(struct shunt_control *control,
         *peer_p = peer;
         return SHUNT_OK;
     }
-    status = resolve_peer(control, address, mode == SHUNT_RESOLVE_NEVER,
-                          &addrs);
+    status =
+        resolve_peer(control, address, mode == SHUNT_RESOLVE_NEVER, &addrs);
     if (status != SHUNT_OK)
         return status;
     pthread_mutex_lock(&peers->lock);

@@ -6,11 +6,13 @@
 
 #include <shunt/types.h>
 
-enum { SHUNT_REASON_TEXT = 320 };
+enum {
+    SHUNT_REASON_TEXT = 320
+};
 
 typedef struct shunt_reason {
     shunt_status_t status;
-    char           text[SHUNT_REASON_TEXT];
+    char text[SHUNT_REASON_TEXT];
 } shunt_reason_t;
 
 /* Fill and return status. */

@@ -87,7 +87,8 @@ void shunt_ctl_receive_revoke(shunt_ctl_incoming_t *in, uint64_t seq)
         send_revoked(in, seq, SHUNT_OK); /* too late */
         return;
     }
-    STAILQ_FOREACH(item, &in->held, link) {
+    STAILQ_FOREACH(item, &in->held, link)
+    {
         if (item->seq == seq) {
             unhold(in, item);
             free(item);

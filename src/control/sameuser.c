@@ -29,7 +29,7 @@ static size_t parts(const shunt_ctl_sockaddr_t *addr, const void **bytes_p,
 }
 
 typedef struct query {
-    struct nlmsghdr         head;
+    struct nlmsghdr head;
     struct inet_diag_req_v2 req;
 } query_t;
 
@@ -40,12 +40,12 @@ static void query_fill(query_t *query, const shunt_ctl_sockaddr_t *owner,
     size_t length;
 
     memset(query, 0, sizeof(*query));
-    query->head.nlmsg_len       = sizeof(*query);
-    query->head.nlmsg_type      = SOCK_DIAG_BY_FAMILY;
-    query->head.nlmsg_flags     = NLM_F_REQUEST;
-    query->req.sdiag_family     = (uint8_t)owner->sa.sa_family;
-    query->req.sdiag_protocol   = IPPROTO_TCP;
-    query->req.idiag_states     = 1u << TCP_ESTABLISHED;
+    query->head.nlmsg_len         = sizeof(*query);
+    query->head.nlmsg_type        = SOCK_DIAG_BY_FAMILY;
+    query->head.nlmsg_flags       = NLM_F_REQUEST;
+    query->req.sdiag_family       = (uint8_t)owner->sa.sa_family;
+    query->req.sdiag_protocol     = IPPROTO_TCP;
+    query->req.idiag_states       = 1u << TCP_ESTABLISHED;
     query->req.id.idiag_cookie[0] = INET_DIAG_NOCOOKIE;
     query->req.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
     length = parts(owner, &bytes, &query->req.id.idiag_sport);
@@ -59,7 +59,7 @@ static void query_fill(query_t *query, const shunt_ctl_sockaddr_t *owner,
 static int answer_uid(const query_t *query, const void *bytes, size_t length,
                       uid_t *uid_p)
 {
-    const struct nlmsghdr *head = bytes;
+    const struct nlmsghdr *head     = bytes;
     const struct inet_diag_msg *msg = NLMSG_DATA(head);
 
     if ((length < NLMSG_LENGTH(sizeof(*msg))) ||
@@ -80,15 +80,15 @@ int shunt_ctl_uid_by_netlink(const shunt_ctl_sockaddr_t *owner,
     _Alignas(struct nlmsghdr) char answer[1024];
     query_t query;
     ssize_t n = -1;
-    int fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+    int fd    = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
 
     if (fd < 0)
         return -1;
     query_fill(&query, owner, peer);
     /* the kernel has answered when sendto() returns: nothing to wait for */
     if (sendto(fd, &query, sizeof(query), MSG_DONTWAIT,
-               (struct sockaddr *)&kernel, sizeof(kernel)) ==
-        (ssize_t)sizeof(query))
+               (struct sockaddr *)&kernel,
+               sizeof(kernel)) == (ssize_t)sizeof(query))
         n = recv(fd, answer, sizeof(answer), MSG_DONTWAIT);
     close(fd);
     if (n < 0)
@@ -103,7 +103,7 @@ static void proc_text(const shunt_ctl_sockaddr_t *addr, char *text, size_t room)
     const void *bytes;
     uint16_t port;
     size_t length = parts(addr, &bytes, &port);
-    size_t at = 0;
+    size_t at     = 0;
     size_t i;
 
     memcpy(words, bytes, length);
@@ -115,7 +115,7 @@ static void proc_text(const shunt_ctl_sockaddr_t *addr, char *text, size_t room)
 int shunt_ctl_uid_by_proc(const shunt_ctl_sockaddr_t *owner,
                           const shunt_ctl_sockaddr_t *peer, uid_t *uid_p)
 {
-    bool v4 = owner->sa.sa_family == AF_INET;
+    bool v4    = owner->sa.sa_family == AF_INET;
     FILE *file = fopen(v4 ? "/proc/net/tcp" : "/proc/net/tcp6", "re");
     char want_local[64], want_remote[64], local[64], remote[64];
     char line[512];
@@ -132,8 +132,8 @@ int shunt_ctl_uid_by_proc(const shunt_ctl_sockaddr_t *owner,
                    remote, &state, &uid, &inode) != 5)
             continue;
         if ((strcmp(local, want_local) == 0) &&
-            (strcmp(remote, want_remote) == 0) &&
-            (state == TCP_ESTABLISHED) && (inode != 0)) {
+            (strcmp(remote, want_remote) == 0) && (state == TCP_ESTABLISHED) &&
+            (inode != 0)) {
             *uid_p = uid;
             rc     = 0;
         }
@@ -160,7 +160,8 @@ shunt_status_t shunt_ctl_same_user(int fd, shunt_reason_t *reason)
                                 "no secret is set, so that only user %u of "
                                 "this host is let in, and the kernel does not "
                                 "know whose %s is: set SHUNT_SECRET_FILE at "
-                                "both ends", (unsigned)geteuid(), text);
+                                "both ends",
+                                (unsigned)geteuid(), text);
     }
     if (uid != geteuid())
         return shunt_reason_set(reason, SHUNT_ERR_REJECT_HANDSHAKE,

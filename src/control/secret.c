@@ -110,13 +110,13 @@ shunt_status_t shunt_secret_mac(const shunt_secret_t *secret,
                                 const uint8_t *message, size_t length,
                                 uint8_t mac[SHUNT_SECRET_MAC])
 {
-    const void *key   = secret->set ? (const void *)secret->bytes :
-                                      no_secret_key;
+    const void *key = secret->set ? (const void *)secret->bytes : no_secret_key;
     size_t key_length = secret->set ? secret->length : sizeof(no_secret_key);
     unsigned got      = 0;
 
-    if ((HMAC(EVP_sha256(), key, (int)key_length, message, length, mac,
-              &got) == NULL) || (got != SHUNT_SECRET_MAC))
+    if ((HMAC(EVP_sha256(), key, (int)key_length, message, length, mac, &got) ==
+         NULL) ||
+        (got != SHUNT_SECRET_MAC))
         return shunt_error(SHUNT_ERR_MEMORY, "HMAC-SHA256 failed in libcrypto");
     return SHUNT_OK;
 }

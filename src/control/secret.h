@@ -14,8 +14,8 @@ enum {
 };
 
 typedef struct shunt_secret {
-    bool    set;
-    size_t  length;
+    bool set;
+    size_t length;
     uint8_t bytes[SHUNT_SECRET_MAX];
 } shunt_secret_t;
 

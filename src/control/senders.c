@@ -64,8 +64,8 @@ shunt_ctl_senders_get(shunt_ctl_senders_t *senders,
 
 static void forget(shunt_ctl_senders_t *senders, shunt_ctl_sender_t *sender)
 {
-    shunt_ctl_sender_t **at = bucket_of(senders, &sender->incarnation,
-                                        sender->stream);
+    shunt_ctl_sender_t **at =
+        bucket_of(senders, &sender->incarnation, sender->stream);
 
     while (*at != sender)
         at = &(*at)->next;

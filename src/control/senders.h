@@ -9,17 +9,20 @@
 #include <sys/queue.h>
 #include <shunt/types.h>
 
-enum { SHUNT_SENDERS_LOST = 4096, SHUNT_SENDERS_BUCKETS = 64 };
+enum {
+    SHUNT_SENDERS_LOST    = 4096,
+    SHUNT_SENDERS_BUCKETS = 64
+};
 
 struct shunt_ctl_incoming;
 
 typedef struct shunt_ctl_sender {
     TAILQ_ENTRY(shunt_ctl_sender) lost_link; /* while not connected */
-    struct shunt_ctl_sender   *next;         /* in its bucket */
-    shunt_incarnation_t        incarnation;
-    uint32_t                   stream; /* the sender's number of this peer */
-    uint64_t                   last;   /* number of the last one queued */
-    struct shunt_ctl_incoming *in;     /* NULL: not connected */
+    struct shunt_ctl_sender *next;           /* in its bucket */
+    shunt_incarnation_t incarnation;
+    uint32_t stream;               /* the sender's number of this peer */
+    uint64_t last;                 /* number of the last one queued */
+    struct shunt_ctl_incoming *in; /* NULL: not connected */
 } shunt_ctl_sender_t;
 
 typedef struct shunt_ctl_senders {

@@ -16,7 +16,9 @@
 static shunt_log_part_t log_part = SHUNT_LOG_PART("control");
 
 /* Who does not take a descriptor that waits for it is cut off after this. */
-enum { STALL_US = 30 * 1000 * 1000 };
+enum {
+    STALL_US = 30 * 1000 * 1000
+};
 
 /* ---- life of a connection --------------------------------------------- */
 
@@ -99,10 +101,10 @@ static void on_hello_timer(evutil_socket_t fd, short what, void *arg)
 
     (void)fd;
     (void)what;
-    shunt_reason_set(&reason, SHUNT_ERR_TIMEOUT,
-                     "no proof came within %.1f s",
+    shunt_reason_set(&reason, SHUNT_ERR_TIMEOUT, "no proof came within %.1f s",
                      (double)control->conf.hello_timeout / 1e6);
-    TAILQ_FOREACH(in, &control->serve.strangers, link) {
+    TAILQ_FOREACH(in, &control->serve.strangers, link)
+    {
         if (now - in->since < limit)
             break;
         shunt_conn_fail(in->conn, &reason); /* broken() comes later */
@@ -138,9 +140,9 @@ static void answer_error(shunt_ctl_incoming_t *in, uint64_t id,
 static void answer_fetch(shunt_ctl_incoming_t *in, uint64_t id)
 {
     struct shunt_control *control = in->control;
-    shunt_frame_t frame = { SHUNT_FRAME_DESCRIPTOR, 0, id };
-    char *json    = NULL;
-    size_t length = 0;
+    shunt_frame_t frame           = { SHUNT_FRAME_DESCRIPTOR, 0, id };
+    char *json                    = NULL;
+    size_t length                 = 0;
     shunt_status_t status;
 
     status = control->up.describe(control->up.arg, &json, &length);
@@ -209,8 +211,7 @@ static void queue_fetch(shunt_ctl_incoming_t *in, uint64_t id)
         shunt_conn_fail(in->conn, &reason);
         return;
     }
-    in->fetches[(in->fetch_first + in->fetch_count) % SHUNT_SERVE_FETCHES] =
-        id;
+    in->fetches[(in->fetch_first + in->fetch_count) % SHUNT_SERVE_FETCHES] = id;
     in->fetch_count++;
     serve_fetches(in);
 }
@@ -246,9 +247,9 @@ static bool welcome(shunt_ctl_incoming_t *in)
     TAILQ_INSERT_TAIL(&serve->guests, in, link);
     serve->guest_count++;
     free(in->hello);
-    in->hello           = NULL;
-    in->conn->from      = SHUNT_FRAME_CONNECTOR;
-    in->conn->stall_us  = STALL_US;
+    in->hello          = NULL;
+    in->conn->from     = SHUNT_FRAME_CONNECTOR;
+    in->conn->stall_us = STALL_US;
     return true;
 }
 
@@ -276,7 +277,8 @@ static void hello_step(shunt_ctl_incoming_t *in, const shunt_frame_t *frame,
     }
     if (in->hello->state == SHUNT_HELLO_DONE) {
         if (control->serve.guest_count >= control->conf.max_peers) {
-            refuse(in, SHUNT_ERR_LIMIT, "this engine has as many peers as "
+            refuse(in, SHUNT_ERR_LIMIT,
+                   "this engine has as many peers as "
                    "SHUNT_CONTROL_MAX_PEERS allows");
             return;
         }
@@ -335,12 +337,10 @@ static void on_drained(shunt_conn_t *conn)
         serve_fetches(in);
 }
 
-static const shunt_conn_ops_t incoming_ops = {
-    .frame   = on_frame,
-    .quiet   = on_quiet,
-    .drained = on_drained,
-    .broken  = on_broken
-};
+static const shunt_conn_ops_t incoming_ops = { .frame   = on_frame,
+                                               .quiet   = on_quiet,
+                                               .drained = on_drained,
+                                               .broken  = on_broken };
 
 void shunt_ctl_serve_accept(struct shunt_control *control, int fd)
 {
@@ -393,7 +393,7 @@ static void run_space(struct shunt_control *control, shunt_ctl_cmd_t *cmd)
         before = in->held_count;
         shunt_ctl_receive_deliver(in);
         if (in->held_count == before)
-            break; /* no room any more */
+            break;         /* no room any more */
         if (in->on_full) { /* the next one's turn */
             TAILQ_REMOVE(full, in, full_link);
             TAILQ_INSERT_TAIL(full, in, full_link);
@@ -419,8 +419,8 @@ void shunt_ctl_serve_init(struct shunt_control *control)
     TAILQ_INIT(&serve->desc);
     serve->space.run = run_space;
     atomic_init(&serve->space_queued, false);
-    event_assign(&serve->hello_timer, control->loop.base, -1, 0,
-                 on_hello_timer, control);
+    event_assign(&serve->hello_timer, control->loop.base, -1, 0, on_hello_timer,
+                 control);
     event_assign(&serve->desc_event, control->loop.base, -1, 0, on_desc_event,
                  control);
     shunt_ctl_senders_init(&serve->senders);

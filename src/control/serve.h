@@ -28,38 +28,38 @@ typedef struct shunt_ctl_incoming {
     TAILQ_ENTRY(shunt_ctl_incoming) full_link; /* the inbox is full */
     TAILQ_ENTRY(shunt_ctl_incoming) desc_link; /* too many descriptors */
     struct shunt_control *control;
-    shunt_conn_t         *conn;
-    shunt_hello_t        *hello; /* until it is done */
-    uint64_t              since; /* ns */
-    char                 *name;
-    shunt_ctl_sender_t   *sender;
-    uint64_t              fetches[SHUNT_SERVE_FETCHES]; /* ids, a ring */
-    unsigned              fetch_first;
-    unsigned              fetch_count;
-    shunt_ctl_items_t     held; /* read, and not in the inbox */
-    unsigned              held_count;
-    size_t                held_bytes;
-    uint64_t              read_last; /* number of the last one read */
-    bool                  on_full;
-    bool                  on_desc;
+    shunt_conn_t *conn;
+    shunt_hello_t *hello; /* until it is done */
+    uint64_t since;       /* ns */
+    char *name;
+    shunt_ctl_sender_t *sender;
+    uint64_t fetches[SHUNT_SERVE_FETCHES]; /* ids, a ring */
+    unsigned fetch_first;
+    unsigned fetch_count;
+    shunt_ctl_items_t held; /* read, and not in the inbox */
+    unsigned held_count;
+    size_t held_bytes;
+    uint64_t read_last; /* number of the last one read */
+    bool on_full;
+    bool on_desc;
 } shunt_ctl_incoming_t;
 
-typedef TAILQ_HEAD(shunt_ctl_incomings, shunt_ctl_incoming)
-    shunt_ctl_incomings_t;
+typedef TAILQ_HEAD(shunt_ctl_incomings,
+                   shunt_ctl_incoming) shunt_ctl_incomings_t;
 
 typedef struct shunt_ctl_serve {
     shunt_ctl_incomings_t strangers; /* hello is not done; oldest first */
-    unsigned              stranger_count;
-    struct event          hello_timer; /* of the oldest stranger */
+    unsigned stranger_count;
+    struct event hello_timer; /* of the oldest stranger */
     shunt_ctl_incomings_t guests;
-    unsigned              guest_count;
+    unsigned guest_count;
     shunt_ctl_incomings_t full; /* wait for room in the inbox, in turn */
-    shunt_ctl_cmd_t       space; /* there is room again */
-    atomic_bool           space_queued;
+    shunt_ctl_cmd_t space;      /* there is room again */
+    atomic_bool space_queued;
     shunt_ctl_incomings_t desc; /* wait until descriptors have been written */
-    struct event          desc_event; /* some have */
-    size_t                desc_bytes;
-    shunt_ctl_senders_t   senders;
+    struct event desc_event;    /* some have */
+    size_t desc_bytes;
+    shunt_ctl_senders_t senders;
 } shunt_ctl_serve_t;
 
 void shunt_ctl_serve_init(struct shunt_control *control);

@@ -19,11 +19,11 @@
 struct shunt_control {
     /* Fixed while it is open. */
     shunt_control_host_t up;
-    shunt_incarnation_t  incarnation;
-    shunt_ctl_conf_t     conf;
-    shunt_secret_t       secret;
-    char                 address[SHUNT_CONTROL_ADDR_MAX];
-    shunt_ctl_loop_t     loop;
+    shunt_incarnation_t incarnation;
+    shunt_ctl_conf_t conf;
+    shunt_secret_t secret;
+    char address[SHUNT_CONTROL_ADDR_MAX];
+    shunt_ctl_loop_t loop;
 
     /* Have their own locks. */
     shunt_ctl_peers_t peers;
@@ -31,22 +31,22 @@ struct shunt_control {
 
     /* Threads inside a call. */
     pthread_mutex_t lock; /* guards this block */
-    pthread_cond_t  left; /* callers became 0 */
-    unsigned        callers;
-    bool            closing;
+    pthread_cond_t left;  /* callers became 0 */
+    unsigned callers;
+    bool closing;
 
     /* Of the control thread. */
-    char               name[SHUNT_NAME_MAX + 1];
-    bool               ended; /* what is asked now ends with CANCELED */
+    char name[SHUNT_NAME_MAX + 1];
+    bool ended; /* what is asked now ends with CANCELED */
     shunt_ctl_listen_t listen;
-    shunt_ctl_serve_t  serve;
-    uint64_t           noise_since; /* shunt_ctl_noisy() */
-    unsigned           noise;
+    shunt_ctl_serve_t serve;
+    uint64_t noise_since; /* shunt_ctl_noisy() */
+    unsigned noise;
 };
 
 /* Enter a call: CANCELED while the channel closes. */
 shunt_status_t shunt_ctl_enter(struct shunt_control *control);
-void           shunt_ctl_leave(struct shunt_control *control);
+void shunt_ctl_leave(struct shunt_control *control);
 
 /* What this side says of itself in hello, over the socket of `fd_p`. */
 void shunt_ctl_self(struct shunt_control *control, int *fd_p,

@@ -29,13 +29,13 @@ static __attribute__((noinline, cold)) batch_t *refuse(shunt_batch_t id)
 
 batch_t *shunt_batch_of(shunt_engine_t *engine, shunt_batch_t id)
 {
-    uint32_t index = (uint32_t)id - 1;
+    uint32_t index      = (uint32_t)id - 1;
     uint32_t generation = (uint32_t)(id >> 32);
     batch_t *batch;
 
     if (((generation & 1) == 0) ||
-        (index >= atomic_load_explicit(&engine->batch_top,
-                                       memory_order_acquire)))
+        (index >=
+         atomic_load_explicit(&engine->batch_top, memory_order_acquire)))
         return refuse(id);
     batch = atomic_load_explicit(&engine->batches[index], memory_order_relaxed);
     if (atomic_load_explicit(&batch->generation, memory_order_acquire) !=
@@ -50,8 +50,8 @@ batch_t *shunt_batch_of(shunt_engine_t *engine, shunt_batch_t id)
  * that a stale number always meets a batch, if one of another generation. */
 static batch_t *take_batch(shunt_engine_t *engine)
 {
-    uint32_t top = atomic_load_explicit(&engine->batch_top,
-                                        memory_order_relaxed);
+    uint32_t top =
+        atomic_load_explicit(&engine->batch_top, memory_order_relaxed);
     batch_t *batch;
 
     if (engine->batch_free_count > 0) {
@@ -92,7 +92,8 @@ static shunt_status_t fit_tasks(batch_t *batch, uint32_t capacity)
 
     if (batch->room >= capacity)
         return SHUNT_OK;
-    tasks = aligned_alloc(64, capacity * sizeof(*tasks));
+    /* C11: a size is a multiple of its alignment */
+    tasks = aligned_alloc(64, (capacity * sizeof(*tasks) + 63) / 64 * 64);
     if (tasks == NULL)
         return shunt_error(SHUNT_ERR_MEMORY, "no memory for %u tasks",
                            capacity);
@@ -157,8 +158,8 @@ shunt_status_t shunt_batch_alloc(shunt_engine_h handle, uint32_t capacity,
     batch = take_batch(engine);
     pthread_mutex_unlock(&engine->batch_lock);
     if (batch == NULL)
-        return engine->batch_top == BATCHES_MAX ? SHUNT_ERR_TOO_MANY_REQUESTS :
-                                                  SHUNT_ERR_MEMORY;
+        return engine->batch_top == BATCHES_MAX ? SHUNT_ERR_TOO_MANY_REQUESTS
+                                                : SHUNT_ERR_MEMORY;
     shunt_lock_take(&batch->lock);
     status = fit_tasks(batch, capacity);
     if (status == SHUNT_OK) {
@@ -166,9 +167,9 @@ shunt_status_t shunt_batch_alloc(shunt_engine_h handle, uint32_t capacity,
         batch->capacity   = capacity;
         batch->on_end     = opts == NULL ? NULL : opts->on_end;
         batch->arg        = opts == NULL ? NULL : opts->arg;
-        batch->timeout_us = (opts == NULL) || (opts->slice_timeout_us == 0) ?
-                                engine->conf.slice_timeout_us :
-                                opts->slice_timeout_us;
+        batch->timeout_us = (opts == NULL) || (opts->slice_timeout_us == 0)
+                                ? engine->conf.slice_timeout_us
+                                : opts->slice_timeout_us;
         /* release: the batch is whole before its number is valid */
         atomic_fetch_add_explicit(&batch->generation, 1, memory_order_release);
         *batch_p = shunt_batch_id(batch);
@@ -260,14 +261,15 @@ static shunt_status_t check_room(const batch_t *batch, size_t count)
 }
 
 /* Check every request and fill the tasks, but start none. Returns inside srcu
- * on success. *stale_p: the segment whose fresh descriptor might know better. */
+ * on success. *stale_p: the segment whose fresh descriptor might know better.
+ */
 static shunt_status_t resolve_all(batch_t *batch, const shunt_request_t *reqs,
                                   size_t count, unsigned *ticket_p,
                                   segment_t **stale_p)
 {
     shunt_engine_t *engine = batch->engine;
-    task_t *tasks = batch->tasks + atomic_load_explicit(&batch->count,
-                                                        memory_order_relaxed);
+    task_t *tasks          = batch->tasks +
+                    atomic_load_explicit(&batch->count, memory_order_relaxed);
     shunt_status_t status = SHUNT_OK;
     size_t i;
 
@@ -311,10 +313,10 @@ static void start_all(batch_t *batch, size_t count, bool with_notify)
 
 /* What one call submits. */
 typedef struct submission {
-    shunt_batch_t          id;
+    shunt_batch_t id;
     const shunt_request_t *reqs;
-    size_t                 count;
-    batch_notify_t        *notify; /* or NULL */
+    size_t count;
+    batch_notify_t *notify; /* or NULL */
 } submission_t;
 
 /* One attempt. *stale_p as in resolve_all(). */
@@ -356,13 +358,14 @@ submit_refreshed(batch_t *batch, const submission_t *sub, segment_t *stale,
                  shunt_status_t why)
 {
     shunt_engine_t *engine = batch->engine;
-    segment_t *again = NULL;
+    segment_t *again       = NULL;
+    shunt_status_t status  = shunt_segment_update(
+         engine, stale, shunt_clock_deadline(engine->conf.fetch_timeout_us),
+         false);
 
-    if (shunt_segment_update(
-            engine, stale,
-            shunt_clock_deadline(engine->conf.fetch_timeout_us)) != SHUNT_OK)
-        return why;
-    return try_submit(batch, sub, &again);
+    if (status == SHUNT_ERR_ENDPOINT)
+        return status; /* another life has the name */
+    return status == SHUNT_OK ? try_submit(batch, sub, &again) : why;
 }
 
 static shunt_status_t submit(shunt_engine_t *engine, shunt_batch_t id,
@@ -370,7 +373,7 @@ static shunt_status_t submit(shunt_engine_t *engine, shunt_batch_t id,
                              batch_notify_t *notify)
 {
     submission_t sub = { id, reqs, count, notify };
-    batch_t *batch = shunt_batch_of(engine, id);
+    batch_t *batch   = shunt_batch_of(engine, id);
     segment_t *stale = NULL;
     shunt_status_t status;
 
@@ -442,8 +445,8 @@ static bool batch_uses(batch_t *batch, const region_t *region,
 bool shunt_batches_use(shunt_engine_t *engine, const region_t *region,
                        const peer_t *peer)
 {
-    uint32_t i, top = atomic_load_explicit(&engine->batch_top,
-                                           memory_order_acquire);
+    uint32_t i,
+        top = atomic_load_explicit(&engine->batch_top, memory_order_acquire);
     batch_t *batch;
 
     for (i = 0; i < top; i++) {
@@ -461,9 +464,9 @@ bool shunt_batches_use(shunt_engine_t *engine, const region_t *region,
 shunt_status_t shunt_batches_init(shunt_engine_t *engine)
 {
     size_t pointers = BATCHES_MAX * sizeof(engine->batches[0]);
-    size_t indexes = BATCHES_MAX * sizeof(engine->batch_free[0]);
-    void *memory = mmap(NULL, pointers + indexes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    size_t indexes  = BATCHES_MAX * sizeof(engine->batch_free[0]);
+    void *memory    = mmap(NULL, pointers + indexes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
     if (memory == MAP_FAILED)
         return shunt_error(SHUNT_ERR_MEMORY, "no memory for batches: %m");
@@ -474,8 +477,8 @@ shunt_status_t shunt_batches_init(shunt_engine_t *engine)
 
 void shunt_batches_cleanup(shunt_engine_t *engine)
 {
-    uint32_t i, top = atomic_load_explicit(&engine->batch_top,
-                                           memory_order_acquire);
+    uint32_t i,
+        top = atomic_load_explicit(&engine->batch_top, memory_order_acquire);
     batch_t *batch;
 
     if (engine->batches == NULL)

@@ -16,9 +16,9 @@ static void queue_callback(batch_t *batch)
     head = atomic_load_explicit(&engine->ended, memory_order_relaxed);
     do {
         batch->ended_next = head;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &engine->ended, &head, batch, memory_order_release,
-        memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&engine->ended, &head,
+                                                    batch, memory_order_release,
+                                                    memory_order_relaxed));
     shunt_engine_wake(engine);
 }
 
@@ -28,14 +28,14 @@ static void queue_callback(batch_t *batch)
 static inline uint32_t put(batch_t *batch, uint32_t count)
 {
     shunt_engine_t *engine = batch->engine;
-    bool call = batch->on_end != NULL;
+    bool call              = batch->on_end != NULL;
     uint32_t left;
 
     if (call) /* due for the life of the batch that ends now */
-        atomic_store_explicit(&batch->ended_cycle,
-                              atomic_load_explicit(&batch->cycle,
-                                                   memory_order_relaxed),
-                              memory_order_relaxed);
+        atomic_store_explicit(
+            &batch->ended_cycle,
+            atomic_load_explicit(&batch->cycle, memory_order_relaxed),
+            memory_order_relaxed);
     /* acq_rel: every task's end comes before the batch's; pairs with the
      * acquire loads of who looks at the batch */
     left = atomic_fetch_sub_explicit(&batch->pending, count,
@@ -83,9 +83,9 @@ static shunt_state_t state_of(int error)
 /* Something of the batch did not complete. */
 void shunt_batch_fail(batch_t *batch, int error)
 {
-    shunt_state_t state = state_of(error);
+    shunt_state_t state       = state_of(error);
     _Atomic uint32_t *counter = &batch->failed;
-    int none = SHUNT_OK;
+    int none                  = SHUNT_OK;
 
     if (state == SHUNT_STATE_CANCELED)
         counter = &batch->canceled;
@@ -99,7 +99,7 @@ void shunt_batch_fail(batch_t *batch, int error)
 
 static void task_end(task_t *task)
 {
-    batch_t *batch = task->batch;
+    batch_t *batch          = task->batch;
     remote_region_t *region = shunt_task_region(task);
     remote_region_t *before = task->region_before;
     int error = atomic_load_explicit(&task->error, memory_order_relaxed);
@@ -142,10 +142,10 @@ void shunt_slices_end(task_t *task, uint32_t count, size_t bytes,
 /* A run of slices has its end, good or bad. */
 void shunt_slice_end(slice_t *slice, shunt_status_t status)
 {
-    task_t *task = slice->task;
+    task_t *task        = slice->task;
     path_stats_t *stats = &slice->path->stats;
-    size_t length = slice->op.length;
-    uint32_t count = slice->count;
+    size_t length       = slice->op.length;
+    uint32_t count      = slice->count;
 
     if (status == SHUNT_OK) {
         atomic_fetch_add_explicit(&stats->bytes, length, memory_order_relaxed);
@@ -158,10 +158,10 @@ void shunt_slice_end(slice_t *slice, shunt_status_t status)
 /* host->done(): a post has ended. */
 void shunt_slice_done(void *arg, shunt_xop_t *op, shunt_status_t status)
 {
-    slice_t *slice = (slice_t *)op;
-    path_t *path = slice->path;
+    slice_t *slice         = (slice_t *)op;
+    path_t *path           = slice->path;
     shunt_engine_t *engine = path->rail->engine;
-    size_t length = op->length;
+    size_t length          = op->length;
     /* inside srcu: when the post is counted out, the path may be freed */
     unsigned ticket = shunt_srcu_enter(&engine->srcu);
 
@@ -169,8 +169,7 @@ void shunt_slice_done(void *arg, shunt_xop_t *op, shunt_status_t status)
     if (__builtin_expect(status == SHUNT_OK, 1)) {
         shunt_slice_end(slice, SHUNT_OK);
     } else {
-        atomic_fetch_add_explicit(&path->stats.errors, 1,
-                                  memory_order_relaxed);
+        atomic_fetch_add_explicit(&path->stats.errors, 1, memory_order_relaxed);
         slice->status = status;
         shunt_mender_slice(engine, slice);
     }

@@ -9,8 +9,8 @@
 
 /* clang-format off */
 static const shunt_conf_field_t fields[] = {
-    { "TRANSPORTS", "", "Transports to use, best first: shm,ucx or ^ucx (all "
-      "but); empty: all.",
+    { "TRANSPORTS", "", "Transports to use, best first: a,b or ^a (all but "
+      "that); empty: all.",
       offsetof(engine_conf_t, transports), &shunt_conf_string },
     { "SLICE_SIZE", "64K", "Unit of dispatch, accounting and retry, in bytes.",
       offsetof(engine_conf_t, slice_size), &shunt_conf_size },

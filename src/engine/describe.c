@@ -10,11 +10,11 @@
 
 /* Arrays of one description, freed together. */
 typedef struct draft {
-    shunt_desc_t       desc;
-    shunt_desc_rail_t  rails[RAILS_MAX];
-    uint8_t           *addresses[RAILS_MAX];
-    uint32_t           rail_of[RAILS_MAX]; /* engine's rail -> desc's */
-    char              *control[1];
+    shunt_desc_t desc;
+    shunt_desc_rail_t rails[RAILS_MAX];
+    uint8_t *addresses[RAILS_MAX];
+    uint32_t rail_of[RAILS_MAX]; /* engine's rail -> desc's */
+    char *control[1];
 } draft_t;
 
 static shunt_status_t copy_address(rail_t *rail, uint8_t **bytes_p,
@@ -67,11 +67,10 @@ static shunt_status_t draft_keys(shunt_engine_t *engine, draft_t *draft,
         if ((draft->rail_of[i] == UINT32_MAX) ||
             (region->keys[i].bytes == NULL))
             continue;
-        out->keys[out->key_count++] = (shunt_desc_key_t){
-            .rail   = draft->rail_of[i],
-            .length = (uint32_t)region->keys[i].length,
-            .bytes  = region->keys[i].bytes
-        };
+        out->keys[out->key_count++] =
+            (shunt_desc_key_t){ .rail   = draft->rail_of[i],
+                                .length = (uint32_t)region->keys[i].length,
+                                .bytes  = region->keys[i].bytes };
     }
     return SHUNT_OK;
 }
@@ -118,7 +117,7 @@ static void draft_free(draft_t *draft)
 shunt_status_t shunt_engine_describe(void *arg, char **json_p, size_t *length_p)
 {
     shunt_engine_t *engine = arg;
-    draft_t *draft = calloc(1, sizeof(*draft));
+    draft_t *draft         = calloc(1, sizeof(*draft));
     shunt_status_t status;
     unsigned ticket;
 
@@ -130,7 +129,7 @@ shunt_status_t shunt_engine_describe(void *arg, char **json_p, size_t *length_p)
     draft->control[0]         = (char *)shunt_control_address(engine->control);
     draft->desc.control       = draft->control;
     draft->desc.control_count = 1;
-    status = draft_rails(engine, draft);
+    status                    = draft_rails(engine, draft);
     if (status != SHUNT_OK)
         goto out;
     /* inside srcu: the regions and their keys stay while they are encoded */

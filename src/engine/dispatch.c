@@ -44,8 +44,9 @@ static const reach_t *inline_reach(const route_t *route, size_t length)
     if (route->count != 1)
         return NULL;
     path = route->reach[0].path;
-    return path->rail->mt && (length <= path->rail->attr.inline_max) ?
-               &route->reach[0] : NULL;
+    return path->rail->mt && (length <= path->rail->attr.inline_max)
+               ? &route->reach[0]
+               : NULL;
 }
 
 /* True: the task is COMPLETED. False: it takes the ordinary way. */
@@ -53,8 +54,8 @@ static bool copy_now(dispatch_t *d, task_t *task, const reach_t *reach)
 {
     path_t *path = reach->path;
     rail_t *rail = path->rail;
-    shunt_xpeer_t *xpeer = atomic_load_explicit(&path->xpeer,
-                                                memory_order_acquire);
+    shunt_xpeer_t *xpeer =
+        atomic_load_explicit(&path->xpeer, memory_order_acquire);
     shunt_xop_t op;
 
     if ((xpeer == NULL) ||
@@ -114,7 +115,7 @@ static const route_t *route_of(const task_t *task)
 /* Length that room is asked for: at least one slice, or all that is left. */
 static size_t want(const task_t *task)
 {
-    size_t rest = task->length - task->cursor;
+    size_t rest  = task->length - task->cursor;
     size_t slice = task->batch->engine->conf.slice_size;
 
     return rest < slice ? rest : slice;
@@ -218,9 +219,9 @@ void shunt_backlog_want(peer_t *peer)
     head = atomic_load_explicit(&engine->refill, memory_order_relaxed);
     do {
         peer->refill_next = head;
-    } while (!atomic_compare_exchange_weak_explicit(
-        &engine->refill, &head, peer, memory_order_release,
-        memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&engine->refill, &head,
+                                                    peer, memory_order_release,
+                                                    memory_order_relaxed));
 }
 
 /* Take the first task off the list if it is all cut. Under backlog_lock. */
@@ -238,7 +239,7 @@ static void backlog_pop(peer_t *peer)
 static slice_t *backlog_next(peer_t *peer, reach_t *reach_p, task_t **failed_p)
 {
     const reach_t *reach = NULL;
-    slice_t *slice = NULL;
+    slice_t *slice       = NULL;
     task_t *task;
 
     *failed_p = NULL;
@@ -287,8 +288,8 @@ void shunt_backlog_refill(shunt_engine_t *engine)
 
     if (atomic_load_explicit(&engine->refill, memory_order_relaxed) == NULL)
         return;
-    peer = atomic_exchange_explicit(&engine->refill, NULL,
-                                    memory_order_acquire);
+    peer =
+        atomic_exchange_explicit(&engine->refill, NULL, memory_order_acquire);
     for (; peer != NULL; peer = next) {
         next = peer->refill_next;
         refill(peer);
@@ -320,9 +321,8 @@ void shunt_backlog_stop(peer_t *peer, bool all, shunt_status_t status)
     while ((task = stopped) != NULL) {
         stopped = task->next;
         stop    = atomic_load_explicit(&task->stop, memory_order_relaxed);
-        shunt_slices_end(task,
-                         shunt_slice_count(peer->engine,
-                                           task->length - task->cursor),
-                         0, stop == SHUNT_OK ? status : (shunt_status_t)stop);
+        shunt_slices_end(
+            task, shunt_slice_count(peer->engine, task->length - task->cursor),
+            0, stop == SHUNT_OK ? status : (shunt_status_t)stop);
     }
 }

@@ -100,12 +100,12 @@ static void init_locks(shunt_engine_t *engine)
 static shunt_status_t open_control(shunt_engine_t *engine, const char *name)
 {
     shunt_control_opts_t opts = { .incarnation = engine->incarnation,
-                                  .up = { .arg       = engine,
-                                          .describe  = shunt_engine_describe,
-                                          .notified  = shunt_engine_notified,
-                                          .peer_gone = shunt_peer_gone } };
-    bool is_address = (engine->store->ops->flags &
-                       SHUNT_STORE_NAME_IS_ADDRESS) != 0;
+                                  .up          = { .arg       = engine,
+                                                   .describe  = shunt_engine_describe,
+                                                   .notified  = shunt_engine_notified,
+                                                   .peer_gone = shunt_peer_gone } };
+    bool is_address =
+        (engine->store->ops->flags & SHUNT_STORE_NAME_IS_ADDRESS) != 0;
     char host[SHUNT_CONTROL_ADDR_MAX] = "127.0.0.1";
     shunt_status_t status;
 
@@ -122,8 +122,9 @@ static shunt_status_t open_control(shunt_engine_t *engine, const char *name)
     if (status != SHUNT_OK)
         return status;
     snprintf(engine->name, sizeof(engine->name), "%s",
-             (name != NULL) && !is_address ?
-                 name : shunt_control_address(engine->control));
+             (name != NULL) && !is_address
+                 ? name
+                 : shunt_control_address(engine->control));
     return SHUNT_OK;
 }
 
@@ -218,8 +219,8 @@ static void close_parts(shunt_engine_t *engine)
 static shunt_status_t load_conf(shunt_engine_t *engine,
                                 const shunt_engine_opts_t *opts)
 {
-    shunt_status_t status = shunt_conf_load(&shunt_engine_conf_table,
-                                            &engine->conf);
+    shunt_status_t status =
+        shunt_conf_load(&shunt_engine_conf_table, &engine->conf);
 
     if (status != SHUNT_OK)
         return status;
@@ -257,8 +258,9 @@ shunt_status_t shunt_engine_create(const char *name, const char *store,
         free(engine);
         return status;
     }
-    transports = (opts != NULL) && (opts->transports != NULL) ?
-                     opts->transports : engine->conf.transports;
+    transports = (opts != NULL) && (opts->transports != NULL)
+                     ? opts->transports
+                     : engine->conf.transports;
     status     = open_parts(engine, name, store, transports);
     shunt_conf_warn_unknown();
     if (status == SHUNT_OK)
@@ -278,8 +280,8 @@ shunt_status_t shunt_engine_create(const char *name, const char *store,
 
 static void stop_batches(shunt_engine_t *engine)
 {
-    uint32_t i, top = atomic_load_explicit(&engine->batch_top,
-                                           memory_order_acquire);
+    uint32_t i,
+        top = atomic_load_explicit(&engine->batch_top, memory_order_acquire);
     batch_t *batch;
 
     for (i = 0; i < top; i++) {
@@ -296,8 +298,8 @@ static void stop_batches(shunt_engine_t *engine)
 
 static bool all_ended(shunt_engine_t *engine)
 {
-    uint32_t i, top = atomic_load_explicit(&engine->batch_top,
-                                           memory_order_acquire);
+    uint32_t i,
+        top = atomic_load_explicit(&engine->batch_top, memory_order_acquire);
 
     for (i = 0; i < top; i++)
         if (atomic_load_explicit(&engine->batches[i]->pending,
@@ -345,13 +347,13 @@ shunt_status_t shunt_engine_query(shunt_engine_h handle,
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "engine attributes: set size to %zu", sizeof(*attr));
     memcpy(attr->name, engine->name, sizeof(attr->name));
-    attr->incarnation        = engine->incarnation;
-    attr->rails              = engine->rail_count;
-    attr->slice_size         = engine->conf.slice_size;
-    attr->fragment_limit     = engine->conf.fragment_limit;
-    attr->retry_limit        = engine->conf.retry_limit;
-    attr->slice_timeout_us   = engine->conf.slice_timeout_us < 0 ?
-                                   -1 : engine->conf.slice_timeout_us;
+    attr->incarnation    = engine->incarnation;
+    attr->rails          = engine->rail_count;
+    attr->slice_size     = engine->conf.slice_size;
+    attr->fragment_limit = engine->conf.fragment_limit;
+    attr->retry_limit    = engine->conf.retry_limit;
+    attr->slice_timeout_us =
+        engine->conf.slice_timeout_us < 0 ? -1 : engine->conf.slice_timeout_us;
     attr->max_batch_capacity = CAPACITY_MAX;
     attr->max_notify         = SHUNT_NOTIFY_MAX;
     ticket                   = shunt_srcu_enter(&engine->srcu);

@@ -14,14 +14,14 @@ enum {
 
 typedef struct handle_slot {
     _Atomic uintptr_t value; /* the handle in force, 0: none */
-    uintptr_t         generation;
-    shunt_engine_t   *engine;
+    uintptr_t generation;
+    shunt_engine_t *engine;
 } handle_slot_t;
 
-static handle_slot_t   slots[HANDLES];
+static handle_slot_t slots[HANDLES];
 static pthread_mutex_t slots_lock = PTHREAD_MUTEX_INITIALIZER;
-static unsigned        next_slot; /* round robin: a slot rests before reuse */
-static pthread_once_t  fork_once = PTHREAD_ONCE_INIT;
+static unsigned next_slot; /* round robin: a slot rests before reuse */
+static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
 
 /* The child has the memory of its parent's engines, but none of their threads
  * and no right to their sockets. Async-signal-safe. */
@@ -61,9 +61,9 @@ shunt_status_t shunt_handle_make(shunt_engine_t *engine)
         next_slot        = at + 1;
         slots[at].engine = engine;
         slots[at].generation++;
-        engine->handle = (shunt_engine_h)(
-            (slots[at].generation << (INDEX_BITS + TAG_BITS)) |
-            ((uintptr_t)at << TAG_BITS) | TAG);
+        engine->handle =
+            (shunt_engine_h)((slots[at].generation << (INDEX_BITS + TAG_BITS)) |
+                             ((uintptr_t)at << TAG_BITS) | TAG);
         /* release: the engine is whole before its handle is valid, pairs with
          * the acquire in shunt_engine_of() */
         atomic_store_explicit(&slots[at].value, (uintptr_t)engine->handle,
@@ -90,7 +90,7 @@ refuse(shunt_engine_h handle, const char *why)
 
 shunt_engine_t *shunt_engine_of(shunt_engine_h handle)
 {
-    uintptr_t value = (uintptr_t)handle;
+    uintptr_t value     = (uintptr_t)handle;
     handle_slot_t *slot = &slots[(value >> TAG_BITS) % HANDLES];
     shunt_engine_t *engine;
 

@@ -42,8 +42,8 @@ region_t *shunt_region_find(const region_table_t *table, uintptr_t start,
 
 static region_table_t *table_make(uint32_t count, uint64_t revision)
 {
-    region_table_t *table = malloc(sizeof(*table) +
-                                   count * sizeof(table->regions[0]));
+    region_table_t *table =
+        malloc(sizeof(*table) + count * sizeof(table->regions[0]));
 
     if (table != NULL) {
         table->count    = count;
@@ -56,8 +56,8 @@ static region_table_t *table_make(uint32_t count, uint64_t revision)
  * mem_lock. */
 static void table_publish(shunt_engine_t *engine, region_table_t *table)
 {
-    region_table_t *old = atomic_exchange_explicit(&engine->regions, table,
-                                                   memory_order_acq_rel);
+    region_table_t *old =
+        atomic_exchange_explicit(&engine->regions, table, memory_order_acq_rel);
 
     shunt_srcu_synchronize(&engine->srcu);
     free(old);
@@ -65,7 +65,7 @@ static void table_publish(shunt_engine_t *engine, region_table_t *table)
 
 static int by_address(const void *a, const void *b)
 {
-    const region_t *left = *(region_t *const *)a;
+    const region_t *left  = *(region_t *const *)a;
     const region_t *right = *(region_t *const *)b;
 
     return left->start < right->start ? -1 : left->start > right->start;
@@ -75,10 +75,10 @@ static int by_address(const void *a, const void *b)
 static region_table_t *table_with(const region_table_t *old, region_t **added,
                                   size_t count)
 {
-    region_table_t *table = table_make(old->count + (uint32_t)count,
-                                       old->revision + 1);
+    region_table_t *table =
+        table_make(old->count + (uint32_t)count, old->revision + 1);
     uint32_t from = 0, to;
-    size_t next = 0;
+    size_t next   = 0;
 
     if (table == NULL)
         return NULL;
@@ -138,8 +138,8 @@ static shunt_status_t region_pack(rail_t *rail, region_t *region)
     size_t length = sizeof(buffer);
     shunt_status_t status;
 
-    status = rail->transport->ops.mem_pack(rail->xport, region->mem[rail->index],
-                                           buffer, &length);
+    status = rail->transport->ops.mem_pack(
+        rail->xport, region->mem[rail->index], buffer, &length);
     if (status != SHUNT_OK)
         return status;
     key->bytes = malloc(length + 1);
@@ -164,8 +164,8 @@ static shunt_status_t region_open(shunt_engine_t *engine, region_t *region)
     for (i = 0; i < engine->rail_count; i++) {
         rail = engine->rails[i];
         shunt_rail_take(rail);
-        status = rail->transport->ops.mem_reg(rail->xport, &desc,
-                                              &region->mem[i]);
+        status =
+            rail->transport->ops.mem_reg(rail->xport, &desc, &region->mem[i]);
         if ((status == SHUNT_OK) && (region->access != SHUNT_ACCESS_LOCAL))
             status = region_pack(rail, region);
         shunt_rail_release(rail);
@@ -222,7 +222,7 @@ static shunt_status_t check_overlap(const region_table_t *table,
                                     const shunt_mem_entry_t *entry)
 {
     uintptr_t start = (uintptr_t)entry->addr, end = start + entry->length;
-    uint32_t at = lower_bound(table, start);
+    uint32_t at         = lower_bound(table, start);
     const region_t *hit = NULL;
     size_t i;
 
@@ -246,16 +246,16 @@ static region_t *region_make(shunt_engine_t *engine,
                              const shunt_pages_t *pages)
 {
     const shunt_mem_opts_t *opts = entry->opts;
-    region_t *region = calloc(1, sizeof(*region));
-    const char *location = (opts == NULL) || (opts->location == NULL) ?
-                               "*" : opts->location;
+    region_t *region             = calloc(1, sizeof(*region));
+    const char *location =
+        (opts == NULL) || (opts->location == NULL) ? "*" : opts->location;
 
     if (region == NULL)
         return NULL;
-    region->start  = (uintptr_t)entry->addr;
-    region->end    = region->start + entry->length;
-    region->access = opts == NULL ? SHUNT_ACCESS_REMOTE_READ_WRITE :
-                                    opts->access;
+    region->start = (uintptr_t)entry->addr;
+    region->end   = region->start + entry->length;
+    region->access =
+        opts == NULL ? SHUNT_ACCESS_REMOTE_READ_WRITE : opts->access;
     if (pages != NULL) {
         region->owned = true;
         region->pages = *pages;
@@ -277,7 +277,7 @@ static shunt_status_t register_all(shunt_engine_t *engine,
     const region_table_t *old;
     region_table_t *table;
     shunt_status_t status = SHUNT_ERR_MEMORY;
-    size_t done = 0;
+    size_t done           = 0;
 
     if (added == NULL)
         return shunt_error(SHUNT_ERR_MEMORY, "no memory for %zu regions",
@@ -353,8 +353,8 @@ static shunt_status_t remove_region(shunt_engine_t *engine, void *addr,
                                     bool owned)
 {
     const region_table_t *old = shunt_regions(engine);
-    uint32_t at = lower_bound(old, (uintptr_t)addr);
-    region_t *region = at < old->count ? old->regions[at] : NULL;
+    uint32_t at               = lower_bound(old, (uintptr_t)addr);
+    region_t *region          = at < old->count ? old->regions[at] : NULL;
     region_table_t *without, *with;
 
     if ((region == NULL) || (region->start != (uintptr_t)addr))
@@ -363,8 +363,8 @@ static shunt_status_t remove_region(shunt_engine_t *engine, void *addr,
     if (region->owned != owned)
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            owned ? "region %p was registered, not allocated: "
-                                   "use shunt_mem_unregister()" :
-                                   "region %p was allocated by the engine: "
+                                   "use shunt_mem_unregister()"
+                                 : "region %p was allocated by the engine: "
                                    "use shunt_mem_free()",
                            addr);
     if (shunt_batches_use(engine, region, NULL))
@@ -417,9 +417,9 @@ shunt_status_t shunt_mem_free(shunt_engine_h handle, void *addr)
 shunt_status_t shunt_mem_alloc(shunt_engine_h handle, size_t length,
                                const shunt_mem_opts_t *opts, void **addr_p)
 {
-    shunt_engine_t *engine = shunt_engine_of(handle);
+    shunt_engine_t *engine  = shunt_engine_of(handle);
     shunt_mem_entry_t entry = { NULL, length, opts };
-    shunt_access_t access = SHUNT_ACCESS_REMOTE_READ_WRITE;
+    shunt_access_t access   = SHUNT_ACCESS_REMOTE_READ_WRITE;
     shunt_pages_t pages;
     shunt_status_t status;
 
@@ -456,8 +456,8 @@ shunt_status_t shunt_mem_alloc(shunt_engine_h handle, size_t length,
 /* With the engine: nothing is in flight, no control thread. */
 void shunt_mem_cleanup(shunt_engine_t *engine)
 {
-    region_table_t *table = atomic_load_explicit(&engine->regions,
-                                                 memory_order_acquire);
+    region_table_t *table =
+        atomic_load_explicit(&engine->regions, memory_order_acquire);
     uint32_t i;
 
     if (table == NULL)

@@ -14,8 +14,8 @@
 static shunt_log_part_t log_part = SHUNT_LOG_PART("mender");
 
 enum {
-    FLUSHES_MAX   = 64,        /* times a slice may follow another's failure */
-    BACKOFF_MAX   = 9,         /* 1 ms << 9: the longest pause of a retry */
+    FLUSHES_MAX   = 64,         /* times a slice may follow another's failure */
+    BACKOFF_MAX   = 9,          /* 1 ms << 9: the longest pause of a retry */
     REFRESH_US    = 300 * 1000, /* for one refresh of a descriptor */
     REFRESH_EVERY = 3 /* retries: the peer's rails may have new addresses */
 };
@@ -23,10 +23,10 @@ enum {
 /* What the thread keeps to itself. */
 typedef struct mender {
     shunt_engine_t *engine;
-    slice_t        *waiting; /* for their time to be tried again */
-    uint64_t        next;    /* ns, earliest thing to do */
-    uint64_t        stopping_at; /* ns, when stopped tasks are looked at */
-    peer_t         *peers;       /* all of them, while mending */
+    slice_t *waiting;     /* for their time to be tried again */
+    uint64_t next;        /* ns, earliest thing to do */
+    uint64_t stopping_at; /* ns, when stopped tasks are looked at */
+    peer_t *peers;        /* all of them, while mending */
 } mender_t;
 
 static void due_at(mender_t *m, uint64_t when)
@@ -52,9 +52,9 @@ void shunt_mender_slice(shunt_engine_t *engine, slice_t *slice)
     do {
         slice->next = head;
         /* release: pairs with the acquire in take_failed() */
-    } while (!atomic_compare_exchange_weak_explicit(
-        &engine->failed, &head, slice, memory_order_release,
-        memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&engine->failed, &head,
+                                                    slice, memory_order_release,
+                                                    memory_order_relaxed));
     shunt_mender_wake(engine);
 }
 
@@ -62,8 +62,8 @@ void shunt_mender_slice(shunt_engine_t *engine, slice_t *slice)
  * this is one comparison; the mender finds the later ones when it looks. */
 void shunt_mender_deadline(shunt_engine_t *engine, uint64_t deadline)
 {
-    uint64_t min = atomic_load_explicit(&engine->deadline_min,
-                                        memory_order_seq_cst);
+    uint64_t min =
+        atomic_load_explicit(&engine->deadline_min, memory_order_seq_cst);
 
     while (deadline < min)
         if (atomic_compare_exchange_weak_explicit(
@@ -100,8 +100,8 @@ static void mend_path(path_t *path, bool gone)
 static void mend_peer(peer_t *peer)
 {
     bool gone = atomic_load_explicit(&peer->gone, memory_order_acquire);
-    uint32_t i, count = atomic_load_explicit(&peer->path_count,
-                                             memory_order_acquire);
+    uint32_t i,
+        count = atomic_load_explicit(&peer->path_count, memory_order_acquire);
 
     for (i = 0; i < count; i++)
         mend_path(peer->paths[i], gone);
@@ -118,8 +118,8 @@ static segment_t *segment_of_peer(shunt_engine_t *engine, const peer_t *peer)
 
     pthread_mutex_lock(&engine->segment_lock);
     for (i = 0; (i < engine->segment_top) && (found == NULL); i++) {
-        segment = atomic_load_explicit(&engine->segments[i],
-                                       memory_order_acquire);
+        segment =
+            atomic_load_explicit(&engine->segments[i], memory_order_acquire);
         if (atomic_load_explicit(&segment->peer, memory_order_acquire) == peer)
             found = segment;
     }
@@ -131,20 +131,20 @@ static segment_t *segment_of_peer(shunt_engine_t *engine, const peer_t *peer)
  * have changed. True: the task's region is another one now. */
 static bool refresh_task(shunt_engine_t *engine, task_t *task)
 {
-    segment_t *segment = segment_of_peer(engine, task->peer);
+    segment_t *segment   = segment_of_peer(engine, task->peer);
     remote_region_t *old = shunt_task_region(task), *now;
     unsigned ticket;
     bool changed;
 
     if ((task->region_before != NULL) || (segment == NULL) || (old == NULL))
         return false;
-    if (shunt_segment_update(engine, segment,
-                             shunt_clock_deadline(REFRESH_US)) != SHUNT_OK)
+    if (shunt_segment_update(engine, segment, shunt_clock_deadline(REFRESH_US),
+                             false) != SHUNT_OK)
         return false;
     ticket = shunt_srcu_enter(&engine->srcu);
-    now    = shunt_view_find(atomic_load_explicit(&task->peer->view,
-                                                  memory_order_acquire),
-                             task->remote, task->length);
+    now    = shunt_view_find(
+           atomic_load_explicit(&task->peer->view, memory_order_acquire),
+           task->remote, task->length);
     changed = (now != NULL) && (now != old);
     if (changed) {
         atomic_fetch_add_explicit(&now->refs, 1, memory_order_relaxed);
@@ -173,15 +173,15 @@ static void look_at_peer(shunt_engine_t *engine, const peer_t *peer,
         return;
     segment = segment_of_peer(engine, peer);
     if (segment != NULL)
-        shunt_segment_update(engine, segment,
-                             shunt_clock_deadline(REFRESH_US));
+        shunt_segment_update(engine, segment, shunt_clock_deadline(REFRESH_US),
+                             false);
 }
 
 /* SHUNT_OK: it may be tried again; otherwise how it ends. Sets retry_at. */
 static shunt_status_t judge(mender_t *m, slice_t *slice)
 {
     shunt_engine_t *engine = m->engine;
-    task_t *task = slice->task;
+    task_t *task           = slice->task;
     int stop = atomic_load_explicit(&task->stop, memory_order_relaxed);
     uint32_t pause;
 
@@ -208,10 +208,10 @@ static shunt_status_t judge(mender_t *m, slice_t *slice)
 /* Give it to a path again. A failure to find one counts as a try. */
 static shunt_status_t try_again(slice_t *slice)
 {
-    task_t *task = slice->task;
+    task_t *task           = slice->task;
     shunt_engine_t *engine = slice->path->rail->engine;
-    const route_t *route = task->peer->own_route;
-    shunt_status_t status = SHUNT_OK;
+    const route_t *route   = task->peer->own_route;
+    shunt_status_t status  = SHUNT_OK;
     const reach_t *reach;
     unsigned ticket = shunt_srcu_enter(&engine->srcu);
 
@@ -246,8 +246,8 @@ static void mend_slice(mender_t *m, slice_t *slice)
         status = try_again(slice);
         if (status == SHUNT_OK)
             return;
-        slice->status = status == SHUNT_ERR_FLUSHED ? SHUNT_ERR_ENDPOINT :
-                                                      status;
+        slice->status =
+            status == SHUNT_ERR_FLUSHED ? SHUNT_ERR_ENDPOINT : status;
     }
 }
 
@@ -255,7 +255,7 @@ static void mend_slice(mender_t *m, slice_t *slice)
 static void look_again(mender_t *m, slice_t *slice)
 {
     task_t *task = slice->task;
-    int stop = atomic_load_explicit(&task->stop, memory_order_relaxed);
+    int stop     = atomic_load_explicit(&task->stop, memory_order_relaxed);
 
     if (stop != SHUNT_OK) {
         shunt_slice_end(slice, (shunt_status_t)stop);
@@ -304,7 +304,7 @@ static void gather(peer_t *peer, void *arg)
 
 /* Sessions to be aborted; more than fit are found in the next round. */
 typedef struct path_set {
-    path_t  *paths[32];
+    path_t *paths[32];
     unsigned count;
 } path_set_t;
 
@@ -332,7 +332,7 @@ static void add_paths(path_set_t *set, const task_t *task)
 static bool stop_task(mender_t *m, task_t *task, uint64_t now)
 {
     uint64_t grace = STOP_GRACE_US * UINT64_C(1000);
-    int none = SHUNT_OK;
+    int none       = SHUNT_OK;
     bool over;
 
     if (now >= task->deadline)
@@ -392,9 +392,9 @@ static void stop_backlog(mender_t *m)
 static void stop_tasks(mender_t *m)
 {
     shunt_engine_t *engine = m->engine;
-    uint64_t now = shunt_clock_ns();
-    uint32_t i, top = atomic_load_explicit(&engine->batch_top,
-                                           memory_order_acquire);
+    uint64_t now           = shunt_clock_ns();
+    uint32_t i,
+        top = atomic_load_explicit(&engine->batch_top, memory_order_acquire);
     batch_t *batch;
 
     /* found anew below, and by tasks that start now */
@@ -424,8 +424,8 @@ static void mend_peers(mender_t *m)
 
 static bool peer_idle(shunt_engine_t *engine, const peer_t *peer)
 {
-    uint32_t i, count = atomic_load_explicit(&peer->path_count,
-                                             memory_order_acquire);
+    uint32_t i,
+        count = atomic_load_explicit(&peer->path_count, memory_order_acquire);
 
     for (i = 0; i < count; i++)
         if (atomic_load_explicit(&peer->paths[i]->posted,
@@ -488,15 +488,16 @@ static void round_of_mending(mender_t *m)
     mend_slices(m);
     shunt_remote_reap(engine);
     free_retired(engine);
-    due_at(m, atomic_load_explicit(&engine->deadline_min,
-                                   memory_order_seq_cst));
+    due_at(m,
+           atomic_load_explicit(&engine->deadline_min, memory_order_seq_cst));
 }
 
 static void *mender_main(void *arg)
 {
     shunt_engine_t *engine = arg;
-    mender_t m = { .engine = engine, .next = UINT64_MAX,
-                   .stopping_at = UINT64_MAX };
+    mender_t m             = { .engine      = engine,
+                               .next        = UINT64_MAX,
+                               .stopping_at = UINT64_MAX };
     struct timespec at;
 
     pthread_mutex_lock(&engine->mend_lock);
@@ -506,8 +507,7 @@ static void *mender_main(void *arg)
         } else if (!engine->mend_due && (m.next > shunt_clock_ns())) {
             at.tv_sec  = (time_t)(m.next / 1000000000);
             at.tv_nsec = (long)(m.next % 1000000000);
-            pthread_cond_timedwait(&engine->mend_cond, &engine->mend_lock,
-                                   &at);
+            pthread_cond_timedwait(&engine->mend_cond, &engine->mend_lock, &at);
         }
         if (!engine->mend_due && (m.next > shunt_clock_ns()))
             continue;
@@ -522,8 +522,8 @@ static void *mender_main(void *arg)
 
 shunt_status_t shunt_mender_start(shunt_engine_t *engine)
 {
-    shunt_status_t status = shunt_thread_start(&engine->mender_thread,
-                                               mender_main, engine);
+    shunt_status_t status =
+        shunt_thread_start(&engine->mender_thread, mender_main, engine);
 
     engine->mender_started = status == SHUNT_OK;
     return status;

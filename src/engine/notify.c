@@ -29,20 +29,20 @@ static shunt_status_t target_of(shunt_engine_t *engine,
                            (int)SHUNT_NOTIFY_MAX);
     ticket  = shunt_srcu_enter(&engine->srcu);
     segment = shunt_segment_of(engine, notify->segment);
-    peer    = segment == NULL ? NULL :
-                                atomic_load_explicit(&segment->peer,
-                                                     memory_order_acquire);
+    peer    = segment == NULL
+                  ? NULL
+                  : atomic_load_explicit(&segment->peer, memory_order_acquire);
     if (peer == NULL) {
-        status = shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
-                             "segment %#llx is not open",
-                             (unsigned long long)notify->segment);
+        status =
+            shunt_error(SHUNT_ERR_INVALID_ARGUMENT, "segment %#llx is not open",
+                        (unsigned long long)notify->segment);
     } else if (atomic_load_explicit(&peer->gone, memory_order_acquire)) {
         status = shunt_error(SHUNT_ERR_ENDPOINT, "the engine %s is gone",
                              peer->name);
     } else {
         snprintf(address, SHUNT_CONTROL_ADDR_MAX, "%s",
-                 peer->self ? shunt_control_address(engine->control) :
-                              peer->address);
+                 peer->self ? shunt_control_address(engine->control)
+                            : peer->address);
         *incarnation = peer->incarnation;
     }
     shunt_srcu_leave(&engine->srcu, ticket);
@@ -110,20 +110,18 @@ static void delivered(void *arg, shunt_status_t status)
 void shunt_batch_notify_fire(batch_t *batch)
 {
     batch_notify_t *notify = batch->notify;
-    uint64_t deadline = batch->tasks[0].deadline, ticket;
+    uint64_t deadline      = batch->tasks[0].deadline, ticket;
     shunt_status_t status;
 
-    if (atomic_load_explicit(&batch->error, memory_order_relaxed) !=
-        SHUNT_OK) {
+    if (atomic_load_explicit(&batch->error, memory_order_relaxed) != SHUNT_OK) {
         settle(batch, SHUNT_NOTIFY_NOT_SENT, SHUNT_OK);
         return;
     }
     /* a share for this function: the answer may come before it is through */
     atomic_fetch_add_explicit(&batch->pending, 1, memory_order_relaxed);
-    status = shunt_control_notify(batch->engine->control, notify->address,
-                                  &notify->incarnation, notify->data,
-                                  notify->length, deadline, delivered, batch,
-                                  &ticket);
+    status = shunt_control_notify(
+        batch->engine->control, notify->address, &notify->incarnation,
+        notify->data, notify->length, deadline, delivered, batch, &ticket);
     if (status != SHUNT_OK) {
         settle(batch, SHUNT_NOTIFY_NOT_SENT, status);
     } else {
@@ -144,8 +142,8 @@ void shunt_batch_notify_stop(batch_t *batch)
 
     atomic_store_explicit(&notify->stop, true, memory_order_seq_cst);
     ticket = atomic_load_explicit(&notify->ticket, memory_order_seq_cst);
-    if ((ticket != 0) && (atomic_load_explicit(&batch->pending,
-                                               memory_order_acquire) != 0))
+    if ((ticket != 0) &&
+        (atomic_load_explicit(&batch->pending, memory_order_acquire) != 0))
         shunt_control_revoke(batch->engine->control, ticket);
 }
 
@@ -154,9 +152,9 @@ void shunt_batch_notify_stop(batch_t *batch)
 /* A send that waits for its answer. */
 typedef struct waiting {
     pthread_mutex_t lock;
-    pthread_cond_t  cond;
-    bool            done;
-    shunt_status_t  status;
+    pthread_cond_t cond;
+    bool done;
+    shunt_status_t status;
 } waiting_t;
 
 static void answered(void *arg, shunt_status_t status)
@@ -175,8 +173,8 @@ shunt_status_t shunt_notify_send(shunt_engine_h handle,
                                  int64_t timeout_us)
 {
     shunt_engine_t *engine = shunt_engine_of(handle);
-    waiting_t w = { .lock = PTHREAD_MUTEX_INITIALIZER,
-                    .cond = PTHREAD_COND_INITIALIZER };
+    waiting_t w            = { .lock = PTHREAD_MUTEX_INITIALIZER,
+                               .cond = PTHREAD_COND_INITIALIZER };
     char address[SHUNT_CONTROL_ADDR_MAX];
     shunt_incarnation_t incarnation;
     shunt_status_t status;
@@ -190,10 +188,9 @@ shunt_status_t shunt_notify_send(shunt_engine_h handle,
     status = target_of(engine, notify, address, &incarnation);
     if (status != SHUNT_OK)
         return status;
-    status = shunt_control_notify(engine->control, address, &incarnation,
-                                  notify->data, notify->length,
-                                  shunt_clock_deadline(timeout_us), answered,
-                                  &w, &number);
+    status = shunt_control_notify(
+        engine->control, address, &incarnation, notify->data, notify->length,
+        shunt_clock_deadline(timeout_us), answered, &w, &number);
     if (status != SHUNT_OK)
         return status;
     pthread_mutex_lock(&w.lock);

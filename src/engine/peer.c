@@ -15,8 +15,8 @@ static shunt_log_part_t log_part = SHUNT_LOG_PART("peer");
 static path_t *path_find(peer_t *peer, const rail_t *rail,
                          const shunt_desc_rail_t *remote)
 {
-    uint32_t i, count = atomic_load_explicit(&peer->path_count,
-                                             memory_order_relaxed);
+    uint32_t i,
+        count = atomic_load_explicit(&peer->path_count, memory_order_relaxed);
     path_t *path;
 
     for (i = 0; i < count; i++) {
@@ -29,12 +29,11 @@ static path_t *path_find(peer_t *peer, const rail_t *rail,
     return NULL;
 }
 
-static shunt_status_t path_add(peer_t *peer, rail_t *rail,
-                               const char *remote, const uint8_t *address,
-                               size_t length)
+static shunt_status_t path_add(peer_t *peer, rail_t *rail, const char *remote,
+                               const uint8_t *address, size_t length)
 {
-    uint32_t count = atomic_load_explicit(&peer->path_count,
-                                          memory_order_relaxed);
+    uint32_t count =
+        atomic_load_explicit(&peer->path_count, memory_order_relaxed);
     path_t *path;
 
     if (count == PATHS_MAX) {
@@ -68,7 +67,7 @@ static shunt_status_t path_add(peer_t *peer, rail_t *rail,
 static bool same_transport(const rail_t *rail, const char *remote)
 {
     const char *name = rail->transport->ops.name;
-    size_t length = strlen(name);
+    size_t length    = strlen(name);
 
     return (strncmp(remote, name, length) == 0) &&
            ((remote[length] == ':') || (remote[length] == '\0'));
@@ -91,8 +90,8 @@ static bool in_desc(const path_t *path, const shunt_desc_t *desc)
  * again; what is posted on its session goes on. */
 static void paths_retire(peer_t *peer, const shunt_desc_t *desc)
 {
-    uint32_t i, count = atomic_load_explicit(&peer->path_count,
-                                             memory_order_relaxed);
+    uint32_t i,
+        count = atomic_load_explicit(&peer->path_count, memory_order_relaxed);
 
     for (i = 0; i < count; i++)
         if (!in_desc(peer->paths[i], desc))
@@ -231,8 +230,8 @@ shunt_status_t shunt_peer_create_self(shunt_engine_t *engine, peer_t **peer_p)
 /* Nothing of it is in flight and nobody finds it any more. */
 void shunt_peer_free(peer_t *peer)
 {
-    uint32_t i, count = atomic_load_explicit(&peer->path_count,
-                                             memory_order_acquire);
+    uint32_t i,
+        count = atomic_load_explicit(&peer->path_count, memory_order_acquire);
     view_t *view = atomic_load_explicit(&peer->view, memory_order_acquire);
 
     if (view != NULL)
@@ -260,11 +259,11 @@ void shunt_peer_each(shunt_engine_t *engine,
 
     pthread_mutex_lock(&engine->segment_lock);
     for (i = 0; i < engine->segment_top; i++) {
-        segment = atomic_load_explicit(&engine->segments[i],
-                                       memory_order_acquire);
-        peer = segment == NULL ? NULL :
-                                 atomic_load_explicit(&segment->peer,
-                                                      memory_order_acquire);
+        segment =
+            atomic_load_explicit(&engine->segments[i], memory_order_acquire);
+        peer = segment == NULL
+                   ? NULL
+                   : atomic_load_explicit(&segment->peer, memory_order_acquire);
         if (peer != NULL)
             fn(peer, arg);
     }
@@ -274,9 +273,9 @@ void shunt_peer_each(shunt_engine_t *engine,
 }
 
 typedef struct gone_arg {
-    const char                *address;
+    const char *address;
     const shunt_incarnation_t *incarnation;
-    bool                       found;
+    bool found;
 } gone_arg_t;
 
 static void mark_gone(peer_t *peer, void *arg)
@@ -297,7 +296,7 @@ void shunt_peer_gone(void *arg, const char *address,
                      const shunt_incarnation_t *incarnation)
 {
     shunt_engine_t *engine = arg;
-    gone_arg_t gone = { address, incarnation, false };
+    gone_arg_t gone        = { address, incarnation, false };
 
     shunt_peer_each(engine, mark_gone, &gone);
     if (!gone.found)

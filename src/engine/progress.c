@@ -84,8 +84,8 @@ void shunt_engine_signal(shunt_engine_t *engine)
 static void call_back(batch_t *batch)
 {
     shunt_batch_fn fn = NULL;
-    shunt_batch_t id = 0;
-    void *arg = NULL;
+    shunt_batch_t id  = 0;
+    void *arg         = NULL;
 
     shunt_lock_take(&batch->lock);
     if ((atomic_load_explicit(&batch->ended_cycle, memory_order_relaxed) ==
@@ -111,8 +111,8 @@ static unsigned run_callbacks(shunt_engine_t *engine)
 
     if (atomic_load_explicit(&engine->ended, memory_order_relaxed) == NULL)
         return 0;
-    batch = atomic_exchange_explicit(&engine->ended, NULL,
-                                     memory_order_acquire);
+    batch =
+        atomic_exchange_explicit(&engine->ended, NULL, memory_order_acquire);
     for (; batch != NULL; batch = next, count++) {
         next = batch->ended_next;
         /* from here on the batch may be queued again */
@@ -218,8 +218,8 @@ static void park(shunt_engine_t *engine)
 static void *progress_main(void *arg)
 {
     shunt_engine_t *engine = arg;
-    uint64_t spin = (uint64_t)engine->conf.progress_spin_us * 1000;
-    uint64_t quiet = 0, now;
+    uint64_t spin          = (uint64_t)engine->conf.progress_spin_us * 1000;
+    uint64_t quiet         = 0, now;
     unsigned events;
 
     while (!atomic_load_explicit(&engine->stopping, memory_order_acquire)) {
@@ -303,8 +303,8 @@ shunt_status_t shunt_progress_start(shunt_engine_t *engine)
     shunt_status_t status = open_fds(engine);
 
     if (status == SHUNT_OK)
-        status = shunt_thread_start(&engine->progress_thread, progress_main,
-                                    engine);
+        status =
+            shunt_thread_start(&engine->progress_thread, progress_main, engine);
     engine->progress_started = status == SHUNT_OK;
     return status;
 }
@@ -351,9 +351,9 @@ shunt_status_t shunt_engine_event_fd(shunt_engine_h handle, int *fd_p)
                                "no file descriptor: %m (ulimit -n)");
         atomic_store_explicit(&engine->user_signaled, true,
                               memory_order_release);
-        if (!atomic_compare_exchange_strong_explicit(
-                &engine->user_fd, &none, fd, memory_order_acq_rel,
-                memory_order_acquire)) {
+        if (!atomic_compare_exchange_strong_explicit(&engine->user_fd, &none,
+                                                     fd, memory_order_acq_rel,
+                                                     memory_order_acquire)) {
             close(fd); /* another thread was first */
             fd = none;
         }

@@ -24,16 +24,16 @@ static void enqueue(rail_t *rail, slice_t *slice)
         slice->next = head;
         /* release: the slice is written before it is seen, pairs with the
          * acquire in take_inbox() */
-    } while (!atomic_compare_exchange_weak_explicit(
-        &rail->inbox, &head, slice, memory_order_release,
-        memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&rail->inbox, &head, slice,
+                                                    memory_order_release,
+                                                    memory_order_relaxed));
 }
 
 /* Move the inbox to the end of `ready`, oldest first. Under rail->lock. */
 static void take_inbox(rail_t *rail)
 {
-    slice_t *slice = atomic_exchange_explicit(&rail->inbox, NULL,
-                                              memory_order_acquire);
+    slice_t *slice =
+        atomic_exchange_explicit(&rail->inbox, NULL, memory_order_acquire);
     slice_t *oldest = NULL, *next;
 
     for (; slice != NULL; slice = next) {
@@ -85,8 +85,8 @@ static void mark_dirty(rail_t *rail, path_t *path)
 static bool post_slice(rail_t *rail, slice_t *slice)
 {
     path_t *path = slice->path;
-    shunt_xpeer_t *xpeer = atomic_load_explicit(&path->xpeer,
-                                                memory_order_acquire);
+    shunt_xpeer_t *xpeer =
+        atomic_load_explicit(&path->xpeer, memory_order_acquire);
     shunt_status_t status;
     size_t length = slice->op.length;
     int stop = atomic_load_explicit(&slice->task->stop, memory_order_relaxed);
@@ -136,8 +136,8 @@ static void drain(rail_t *rail)
         }
     }
     while ((path = rail->dirty) != NULL) {
-        shunt_xpeer_t *xpeer = atomic_load_explicit(&path->xpeer,
-                                                    memory_order_relaxed);
+        shunt_xpeer_t *xpeer =
+            atomic_load_explicit(&path->xpeer, memory_order_relaxed);
 
         rail->dirty    = path->dirty_next;
         path->is_dirty = false;
@@ -171,10 +171,10 @@ void shunt_rail_release(rail_t *rail)
         /* seq_cst: either we see a slice that came late, or its thread sees
          * the lock free; pairs with the fence in shunt_rail_send() */
         atomic_thread_fence(memory_order_seq_cst);
-    } while (!stuck &&
-             (atomic_load_explicit(&rail->inbox, memory_order_relaxed) !=
-              NULL) &&
-             shunt_rail_try(rail));
+    } while (
+        !stuck &&
+        (atomic_load_explicit(&rail->inbox, memory_order_relaxed) != NULL) &&
+        shunt_rail_try(rail));
 }
 
 void shunt_rail_send(rail_t *rail, slice_t *slice, bool locked)
@@ -230,8 +230,7 @@ static void peer_failed(void *arg, void *peer_arg, shunt_status_t status)
     shunt_log(&log_part, SHUNT_LOG_DEBUG, "%s: session to %s broke: %s",
               rail->name, path->peer->name, shunt_status_text(status));
     atomic_store_explicit(&path->broken, true, memory_order_release);
-    atomic_store_explicit(&rail->engine->paths_due, true,
-                          memory_order_release);
+    atomic_store_explicit(&rail->engine->paths_due, true, memory_order_release);
     shunt_mender_wake(rail->engine);
 }
 
@@ -288,7 +287,7 @@ static shunt_status_t open_rail(shunt_engine_t *engine,
                              .device      = device,
                              .incarnation = engine->incarnation,
                              .inline_copy = engine->conf.inline_copy };
-    rail_t *rail = calloc(1, sizeof(*rail));
+    rail_t *rail         = calloc(1, sizeof(*rail));
     shunt_status_t status;
 
     if (rail == NULL)
@@ -326,7 +325,7 @@ static shunt_status_t open_transport(shunt_engine_t *engine,
                                      bool named)
 {
     shunt_xdevice_t devices[RAILS_MAX];
-    size_t count = RAILS_MAX, i;
+    size_t count    = RAILS_MAX, i;
     uint32_t before = engine->rail_count;
     shunt_status_t status;
     const char *why = "no device";
@@ -357,7 +356,7 @@ static shunt_status_t open_transport(shunt_engine_t *engine,
 static void fit_slices(shunt_engine_t *engine)
 {
     engine_conf_t *conf = &engine->conf;
-    size_t smallest = SIZE_MAX;
+    size_t smallest     = SIZE_MAX;
     uint32_t i;
 
     for (i = 0; i < engine->rail_count; i++)

@@ -60,7 +60,6 @@ static remote_region_t *remote_make(peer_t *peer,
         remote_free(region);
         return NULL;
     }
-    atomic_fetch_add_explicit(&peer->regions, 1, memory_order_relaxed);
     return region;
 }
 
@@ -115,8 +114,7 @@ static void close_keys(const route_t *route)
         reach = &route->reach[i];
         rail  = reach->path->rail;
         shunt_rail_take(rail);
-        xpeer = atomic_load_explicit(&reach->path->xpeer,
-                                     memory_order_acquire);
+        xpeer = atomic_load_explicit(&reach->path->xpeer, memory_order_acquire);
         if ((xpeer != NULL) && (reach->key != NULL) &&
             (atomic_load_explicit(&reach->path->epoch, memory_order_relaxed) ==
              reach->epoch))
@@ -134,8 +132,8 @@ void shunt_remote_reap(shunt_engine_t *engine)
 
     if (atomic_load_explicit(&engine->reap, memory_order_relaxed) == NULL)
         return;
-    region = atomic_exchange_explicit(&engine->reap, NULL,
-                                      memory_order_acquire);
+    region =
+        atomic_exchange_explicit(&engine->reap, NULL, memory_order_acquire);
     shunt_srcu_synchronize(&engine->srcu); /* who looks at their routes */
     for (; region != NULL; region = next) {
         next  = region->next;
@@ -148,7 +146,6 @@ void shunt_remote_reap(shunt_engine_t *engine)
             free(route);
         }
         remote_free(region);
-        atomic_fetch_sub_explicit(&peer->regions, 1, memory_order_release);
     }
 }
 
@@ -177,7 +174,8 @@ remote_region_t *shunt_view_find(const view_t *view, uint64_t addr,
     if (at == view->count)
         return NULL;
     region = view->regions[at];
-    if ((region->addr > addr) || (length > region->length - (addr - region->addr)))
+    if ((region->addr > addr) ||
+        (length > region->length - (addr - region->addr)))
         return NULL;
     return region;
 }

@@ -15,7 +15,7 @@ static shunt_log_part_t log_part = SHUNT_LOG_PART("route");
 /* Under rail->lock. */
 shunt_status_t shunt_path_open(path_t *path)
 {
-    rail_t *rail = path->rail;
+    rail_t *rail         = path->rail;
     shunt_xpeer_t *xpeer = NULL;
     shunt_status_t status;
 
@@ -78,7 +78,7 @@ static shunt_status_t reach_make(path_t *path, remote_region_t *region,
                                  reach_t *reach)
 {
     const remote_key_t *key = key_of(region, path);
-    rail_t *rail = path->rail;
+    rail_t *rail            = path->rail;
     shunt_status_t status;
 
     if (key == NULL)
@@ -87,13 +87,11 @@ static shunt_status_t reach_make(path_t *path, remote_region_t *region,
     status = shunt_path_open(path);
     if (status == SHUNT_OK) {
         reach->path  = path;
-        reach->epoch = atomic_load_explicit(&path->epoch,
-                                            memory_order_acquire);
+        reach->epoch = atomic_load_explicit(&path->epoch, memory_order_acquire);
         status       = rail->transport->ops.key_open(
-            rail->xport,
-            atomic_load_explicit(&path->xpeer, memory_order_relaxed),
-            key->bytes, key->length, region->addr, region->length,
-            &reach->key);
+                  rail->xport,
+                  atomic_load_explicit(&path->xpeer, memory_order_relaxed),
+                  key->bytes, key->length, region->addr, region->length, &reach->key);
     }
     shunt_rail_release(rail);
     if ((status != SHUNT_OK) && (status != SHUNT_ERR_UNREACHABLE))
@@ -141,8 +139,8 @@ static uint32_t collect(peer_t *peer, remote_region_t *region, uint32_t rank,
                         route_t *route, shunt_status_t *why)
 {
     const route_t *old = shunt_route_of(region);
-    uint32_t i, count = atomic_load_explicit(&peer->path_count,
-                                             memory_order_acquire);
+    uint32_t i,
+        count = atomic_load_explicit(&peer->path_count, memory_order_acquire);
     shunt_status_t status;
     path_t *path;
 
@@ -169,8 +167,8 @@ static uint32_t collect(peer_t *peer, remote_region_t *region, uint32_t rank,
 static uint32_t next_rank(const peer_t *peer, int64_t above)
 {
     uint32_t i, best = UINT32_MAX;
-    uint32_t count = atomic_load_explicit(&peer->path_count,
-                                          memory_order_acquire);
+    uint32_t count =
+        atomic_load_explicit(&peer->path_count, memory_order_acquire);
 
     for (i = 0; i < count; i++)
         if ((peer->paths[i]->rail->attr.rank > above) &&
@@ -184,7 +182,7 @@ static shunt_status_t build(peer_t *peer, remote_region_t *region,
 {
     route_t *route = calloc(1, sizeof(*route) + PATHS_MAX * sizeof(reach_t));
     shunt_status_t why = SHUNT_ERR_NOT_SUPPORTED_TRANSPORT;
-    uint32_t rank = next_rank(peer, -1);
+    uint32_t rank      = next_rank(peer, -1);
     route_t *shrunk;
 
     if (route == NULL)
@@ -206,8 +204,7 @@ static shunt_status_t build(peer_t *peer, remote_region_t *region,
     /* give back the room that was not needed; shrinking does not fail */
     shrunk = realloc(route, sizeof(*route) + route->count * sizeof(reach_t));
     route  = shrunk == NULL ? route : shrunk;
-    route->retired = atomic_load_explicit(&region->route,
-                                          memory_order_relaxed);
+    route->retired = atomic_load_explicit(&region->route, memory_order_relaxed);
     /* release: the route is whole before it is found */
     atomic_store_explicit(&region->route, route, memory_order_release);
     *route_p = route;

@@ -8,8 +8,8 @@
 bool shunt_path_has_room(const path_t *path, size_t length)
 {
     uint32_t posted = atomic_load_explicit(&path->posted, memory_order_relaxed);
-    uint64_t bytes = atomic_load_explicit(&path->in_flight,
-                                          memory_order_relaxed);
+    uint64_t bytes =
+        atomic_load_explicit(&path->in_flight, memory_order_relaxed);
 
     return (posted == 0) || ((posted < path->rail->attr.window) &&
                              (bytes + length <= path->rail->attr.window_bytes));
@@ -19,8 +19,8 @@ bool shunt_path_has_room(const path_t *path, size_t length)
 static double score(const path_t *path, size_t length)
 {
     uint64_t bandwidth = path->rail->attr.bandwidth;
-    uint64_t bytes = atomic_load_explicit(&path->in_flight,
-                                          memory_order_relaxed);
+    uint64_t bytes =
+        atomic_load_explicit(&path->in_flight, memory_order_relaxed);
 
     return (double)(bytes + length) /
            (double)(bandwidth == 0 ? UINT64_C(1000000000) : bandwidth);

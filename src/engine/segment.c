@@ -28,12 +28,12 @@ segment_t *shunt_segment_of(shunt_engine_t *engine, shunt_segment_t id)
 
     if (index >= SEGMENTS_MAX)
         return NULL;
-    segment = atomic_load_explicit(&engine->segments[index],
-                                   memory_order_acquire);
+    segment =
+        atomic_load_explicit(&engine->segments[index], memory_order_acquire);
     if (segment == NULL)
         return NULL;
-    if ((index == 0) ? (id != 0) :
-                       (atomic_load_explicit(&segment->generation,
+    if ((index == 0) ? (id != 0)
+                     : (atomic_load_explicit(&segment->generation,
                                              memory_order_acquire) !=
                         (uint32_t)(id >> 32)))
         return NULL;
@@ -66,8 +66,8 @@ static segment_t *take_slot(shunt_engine_t *engine)
     uint32_t i;
 
     for (i = 0; i < engine->segment_top; i++) {
-        segment = atomic_load_explicit(&engine->segments[i],
-                                       memory_order_relaxed);
+        segment =
+            atomic_load_explicit(&engine->segments[i], memory_order_relaxed);
         if (segment->opens == 0)
             return segment;
     }
@@ -89,8 +89,8 @@ static segment_t *find_name(shunt_engine_t *engine, const char *name)
     uint32_t i;
 
     for (i = 0; i < engine->segment_top; i++) {
-        segment = atomic_load_explicit(&engine->segments[i],
-                                       memory_order_relaxed);
+        segment =
+            atomic_load_explicit(&engine->segments[i], memory_order_relaxed);
         if ((segment->opens > 0) && (strcmp(segment->name, name) == 0))
             return segment;
     }
@@ -144,8 +144,8 @@ static shunt_status_t fetch(shunt_engine_t *engine, const char *name,
     char *json;
     size_t length;
 
-    status = shunt_store_get(engine->store, name, address,
-                             SHUNT_CONTROL_ADDR_MAX);
+    status =
+        shunt_store_get(engine->store, name, address, SHUNT_CONTROL_ADDR_MAX);
     if (status != SHUNT_OK)
         return status;
     status = shunt_control_fetch(engine->control, address, deadline, &json,
@@ -155,13 +155,12 @@ static shunt_status_t fetch(shunt_engine_t *engine, const char *name,
     /* with an address for a name, "localhost:1" and "127.0.0.1:1" are one */
     status = shunt_desc_decode(
         json, length,
-        (engine->store->ops->flags & SHUNT_STORE_NAME_IS_ADDRESS) != 0 ? NULL :
-                                                                         name,
+        (engine->store->ops->flags & SHUNT_STORE_NAME_IS_ADDRESS) != 0 ? NULL
+                                                                       : name,
         desc_p);
     free(json);
-    if ((status == SHUNT_OK) &&
-        (memcmp(&incarnation, &(*desc_p)->incarnation, sizeof(incarnation)) !=
-         0)) {
+    if ((status == SHUNT_OK) && (memcmp(&incarnation, &(*desc_p)->incarnation,
+                                        sizeof(incarnation)) != 0)) {
         shunt_desc_free(*desc_p);
         status = shunt_error(SHUNT_ERR_METADATA,
                              "the descriptor of %s is of another incarnation "
@@ -190,10 +189,22 @@ static shunt_status_t replace(shunt_engine_t *engine, segment_t *segment,
     return SHUNT_OK;
 }
 
+/* The name answers for another life, and nobody asked for that one: what was
+ * meant for the old life never reaches the new one (I8). */
+static shunt_status_t refuse_life(shunt_engine_t *engine, const peer_t *old)
+{
+    shunt_peer_gone(engine, old->address, &old->incarnation);
+    return shunt_error(SHUNT_ERR_ENDPOINT,
+                       "%s is another process than the one that was opened: "
+                       "open or refresh the segment to use that one",
+                       old->name);
+}
+
 /* Fetch again. One thread at a time; who waited for another's fetch of the
- * same segment fetches once more, it cannot know how old that answer is. */
+ * same segment fetches once more, it cannot know how old that answer is.
+ * next_life: the caller was asked to go over to another incarnation. */
 shunt_status_t shunt_segment_update(shunt_engine_t *engine, segment_t *segment,
-                                    uint64_t deadline)
+                                    uint64_t deadline, bool next_life)
 {
     char address[SHUNT_CONTROL_ADDR_MAX];
     shunt_desc_t *desc;
@@ -211,8 +222,10 @@ shunt_status_t shunt_segment_update(shunt_engine_t *engine, segment_t *segment,
         if (memcmp(&desc->incarnation, &peer->incarnation,
                    sizeof(peer->incarnation)) == 0)
             status = shunt_peer_update(peer, desc);
-        else
+        else if (next_life)
             status = replace(engine, segment, peer, address, desc);
+        else
+            status = refuse_life(engine, peer);
         shunt_desc_free(desc);
     }
     pthread_mutex_unlock(&segment->lock);
@@ -225,8 +238,8 @@ static shunt_status_t revive(shunt_engine_t *engine, segment_t *segment,
                              shunt_segment_t id)
 {
     unsigned ticket = shunt_srcu_enter(&engine->srcu);
-    const peer_t *peer = atomic_load_explicit(&segment->peer,
-                                              memory_order_acquire);
+    const peer_t *peer =
+        atomic_load_explicit(&segment->peer, memory_order_acquire);
     bool gone = (peer != NULL) &&
                 atomic_load_explicit(&peer->gone, memory_order_acquire);
     shunt_status_t status = SHUNT_OK;
@@ -235,7 +248,7 @@ static shunt_status_t revive(shunt_engine_t *engine, segment_t *segment,
     if (gone)
         status = shunt_segment_update(
             engine, segment,
-            shunt_clock_deadline(engine->conf.fetch_timeout_us));
+            shunt_clock_deadline(engine->conf.fetch_timeout_us), true);
     if (status != SHUNT_OK)
         shunt_segment_close(engine->handle, id);
     return status;
@@ -269,9 +282,9 @@ shunt_status_t shunt_segment_open(shunt_engine_h handle, const char *name,
     if (segment != NULL)
         return revive(engine, segment, *id_p);
 
-    status = fetch(engine, name,
-                   shunt_clock_deadline(engine->conf.fetch_timeout_us), address,
-                   &desc);
+    status =
+        fetch(engine, name, shunt_clock_deadline(engine->conf.fetch_timeout_us),
+              address, &desc);
     if (status != SHUNT_OK)
         return status;
     status = shunt_peer_create(engine, address, desc, &peer);
@@ -292,13 +305,14 @@ shunt_status_t shunt_segment_refresh(shunt_engine_h handle, shunt_segment_t id)
     if (segment == NULL)
         return SHUNT_ERR_INVALID_ARGUMENT;
     return shunt_segment_update(
-        engine, segment, shunt_clock_deadline(engine->conf.fetch_timeout_us));
+        engine, segment, shunt_clock_deadline(engine->conf.fetch_timeout_us),
+        true);
 }
 
 shunt_status_t shunt_segment_close(shunt_engine_h handle, shunt_segment_t id)
 {
     shunt_engine_t *engine;
-    segment_t *segment = checked(handle, id, &engine);
+    segment_t *segment    = checked(handle, id, &engine);
     shunt_status_t status = SHUNT_OK;
     peer_t *peer;
 
@@ -399,7 +413,7 @@ shunt_status_t shunt_segment_query(shunt_engine_h handle, shunt_segment_t id,
         attr->version = shunt_regions(engine)->revision;
         attr->regions = (uint32_t)own_regions(engine, NULL, 0);
     } else {
-        view = atomic_load_explicit(&peer->view, memory_order_acquire);
+        view          = atomic_load_explicit(&peer->view, memory_order_acquire);
         attr->version = view->revision;
         attr->regions = view->count;
     }
@@ -424,11 +438,11 @@ shunt_status_t shunt_segment_regions(shunt_engine_h handle, shunt_segment_t id,
     ticket = shunt_srcu_enter(&engine->srcu);
     peer   = atomic_load_explicit(&segment->peer, memory_order_acquire);
     if (peer != NULL)
-        count = peer->self ?
-                    own_regions(engine, regions, room) :
-                    view_regions(atomic_load_explicit(&peer->view,
-                                                      memory_order_acquire),
-                                 regions, room);
+        count = peer->self
+                    ? own_regions(engine, regions, room)
+                    : view_regions(atomic_load_explicit(&peer->view,
+                                                        memory_order_acquire),
+                                   regions, room);
     shunt_srcu_leave(&engine->srcu, ticket);
     *count_p = count;
     return count > room ? SHUNT_ERR_TRUNCATED : SHUNT_OK;
@@ -438,9 +452,9 @@ shunt_status_t shunt_segment_topology(shunt_engine_h handle, shunt_segment_t id,
                                       char *json, size_t *length_p)
 {
     shunt_engine_t *engine;
-    segment_t *segment = checked(handle, id, &engine);
+    segment_t *segment    = checked(handle, id, &engine);
     shunt_status_t status = SHUNT_OK;
-    const char *text = "{}";
+    const char *text      = "{}";
     const peer_t *peer;
     unsigned ticket;
     size_t room;
@@ -455,7 +469,8 @@ shunt_status_t shunt_segment_topology(shunt_engine_h handle, shunt_segment_t id,
     if ((peer != NULL) && peer->self)
         text = engine->matrix;
     else if (peer != NULL)
-        text = atomic_load_explicit(&peer->view, memory_order_acquire)->topology;
+        text =
+            atomic_load_explicit(&peer->view, memory_order_acquire)->topology;
     *length_p = strlen(text) + 1;
     if (*length_p > room)
         status = SHUNT_ERR_TRUNCATED;
@@ -499,9 +514,9 @@ void shunt_segments_cleanup(shunt_engine_t *engine)
     if (engine->segments == NULL)
         return;
     for (i = 0; i < engine->segment_top; i++) {
-        segment = atomic_load_explicit(&engine->segments[i],
-                                       memory_order_acquire);
-        peer    = atomic_load_explicit(&segment->peer, memory_order_acquire);
+        segment =
+            atomic_load_explicit(&engine->segments[i], memory_order_acquire);
+        peer = atomic_load_explicit(&segment->peer, memory_order_acquire);
         if (peer != NULL)
             shunt_peer_free(peer);
         pthread_mutex_destroy(&segment->lock);
@@ -511,5 +526,6 @@ void shunt_segments_cleanup(shunt_engine_t *engine)
         engine->retired = peer->next_retired;
         shunt_peer_free(peer);
     }
-    munmap((void *)engine->segments, SEGMENTS_MAX * sizeof(engine->segments[0]));
+    munmap((void *)engine->segments,
+           SEGMENTS_MAX * sizeof(engine->segments[0]));
 }

@@ -9,7 +9,7 @@
  * with S, F it is 1 up to S + F, and ceil((length - F) / S) above. */
 uint32_t shunt_slice_count(const shunt_engine_t *engine, size_t length)
 {
-    size_t slice = engine->conf.slice_size;
+    size_t slice    = engine->conf.slice_size;
     size_t fragment = engine->conf.fragment_limit;
 
     if (length <= slice + fragment)
@@ -19,12 +19,12 @@ uint32_t shunt_slice_count(const shunt_engine_t *engine, size_t length)
 
 /* Bytes of the next run: as many whole slices as the rail's best post takes,
  * with the task's end if it is near enough. */
-static size_t run_length(const shunt_engine_t *engine, const shunt_xattr_t *attr,
-                         size_t rest)
+static size_t run_length(const shunt_engine_t *engine,
+                         const shunt_xattr_t *attr, size_t rest)
 {
     size_t slice = engine->conf.slice_size;
-    size_t best = attr->best_post < attr->max_post ? attr->best_post :
-                                                     attr->max_post;
+    size_t best =
+        attr->best_post < attr->max_post ? attr->best_post : attr->max_post;
     size_t run = best < slice ? slice : best - best % slice;
 
     if ((rest <= run) || ((rest - run <= engine->conf.fragment_limit) &&
@@ -38,8 +38,8 @@ static size_t run_length(const shunt_engine_t *engine, const shunt_xattr_t *attr
 slice_t *shunt_slice_next(task_t *task, path_t *path)
 {
     shunt_engine_t *engine = path->rail->engine;
-    size_t rest = task->length - task->cursor;
-    slice_t *slice = shunt_pool_get(&engine->slices);
+    size_t rest            = task->length - task->cursor;
+    slice_t *slice         = shunt_pool_get(&engine->slices);
     size_t length;
 
     if (slice == NULL)
@@ -58,9 +58,9 @@ slice_t *shunt_slice_next(task_t *task, path_t *path)
     slice->op.remote = task->remote + task->cursor;
     slice->op.length = length;
     /* the task's last run counts what is left, so that the sum is right */
-    slice->count = shunt_slice_count(engine, rest) -
-                   (length == rest ? 0 :
-                                     shunt_slice_count(engine, rest - length));
+    slice->count =
+        shunt_slice_count(engine, rest) -
+        (length == rest ? 0 : shunt_slice_count(engine, rest - length));
     task->cursor += length;
     return slice;
 }

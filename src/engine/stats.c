@@ -44,19 +44,18 @@ static shunt_status_t check(shunt_rail_stats_t *stats, const size_t *count_p)
 
 typedef struct sums {
     shunt_rail_stats_t *stats;
-    size_t              room;
+    size_t room;
 } sums_t;
 
 static void add_peer(peer_t *peer, void *arg)
 {
-    uint32_t i, count = atomic_load_explicit(&peer->path_count,
-                                             memory_order_acquire);
+    uint32_t i,
+        count = atomic_load_explicit(&peer->path_count, memory_order_acquire);
     sums_t *sums = arg;
 
     for (i = 0; i < count; i++)
         if (peer->paths[i]->rail->index < sums->room)
-            add_path(&sums->stats[peer->paths[i]->rail->index],
-                     peer->paths[i]);
+            add_path(&sums->stats[peer->paths[i]->rail->index], peer->paths[i]);
 }
 
 /* What closed peers moved is kept by their rail. */
@@ -131,13 +130,13 @@ shunt_status_t shunt_segment_stats(shunt_engine_h handle,
     room    = *count_p;
     ticket  = shunt_srcu_enter(&engine->srcu);
     segment = shunt_segment_of(engine, segment_id);
-    peer    = segment == NULL ? NULL :
-                                atomic_load_explicit(&segment->peer,
-                                                     memory_order_acquire);
+    peer    = segment == NULL
+                  ? NULL
+                  : atomic_load_explicit(&segment->peer, memory_order_acquire);
     if (peer == NULL) {
-        status = shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
-                             "segment %#llx is not open",
-                             (unsigned long long)segment_id);
+        status =
+            shunt_error(SHUNT_ERR_INVALID_ARGUMENT, "segment %#llx is not open",
+                        (unsigned long long)segment_id);
     } else {
         count = atomic_load_explicit(&peer->path_count, memory_order_acquire);
         for (i = 0; (i < count) && (i < room); i++) {

@@ -9,7 +9,7 @@ shunt_status_t shunt_task_status(shunt_engine_h handle, shunt_batch_t id,
                                  uint32_t index, shunt_task_status_t *status)
 {
     shunt_engine_t *engine = shunt_engine_of(handle);
-    batch_t *batch = engine == NULL ? NULL : shunt_batch_of(engine, id);
+    batch_t *batch         = engine == NULL ? NULL : shunt_batch_of(engine, id);
     uint32_t count;
     task_t *task;
 
@@ -25,8 +25,8 @@ shunt_status_t shunt_task_status(shunt_engine_h handle, shunt_batch_t id,
                            (void *)status);
     task = &batch->tasks[index];
     /* acquire: pairs with the release in task_end() */
-    status->state  = (shunt_state_t)atomic_load_explicit(&task->state,
-                                                         memory_order_acquire);
+    status->state =
+        (shunt_state_t)atomic_load_explicit(&task->state, memory_order_acquire);
     status->bytes  = atomic_load_explicit(&task->bytes, memory_order_relaxed);
     status->status = SHUNT_OK;
     if (status->state > SHUNT_STATE_PENDING)
@@ -39,8 +39,9 @@ shunt_status_t shunt_task_status(shunt_engine_h handle, shunt_batch_t id,
 static shunt_state_t state_of(batch_t *batch, uint32_t pending)
 {
     if (pending != 0)
-        return atomic_load_explicit(&batch->posted, memory_order_relaxed) ?
-                   SHUNT_STATE_PENDING : SHUNT_STATE_WAITING;
+        return atomic_load_explicit(&batch->posted, memory_order_relaxed)
+                   ? SHUNT_STATE_PENDING
+                   : SHUNT_STATE_WAITING;
     if (atomic_load_explicit(&batch->failed, memory_order_relaxed) > 0)
         return SHUNT_STATE_FAILED;
     if (atomic_load_explicit(&batch->timeouts, memory_order_relaxed) > 0)
@@ -53,8 +54,8 @@ static shunt_state_t state_of(batch_t *batch, uint32_t pending)
 static void fill_status(batch_t *batch, shunt_batch_status_t *status)
 {
     /* acquire: pairs with the release in shunt_batch_put() */
-    uint32_t pending = atomic_load_explicit(&batch->pending,
-                                            memory_order_acquire);
+    uint32_t pending =
+        atomic_load_explicit(&batch->pending, memory_order_acquire);
     uint32_t unfinished;
 
     status->notify = (shunt_notify_state_t)atomic_load_explicit(
@@ -68,15 +69,15 @@ static void fill_status(batch_t *batch, shunt_batch_status_t *status)
     unfinished = pending;
     if ((unfinished > 0) && (status->notify == SHUNT_NOTIFY_WAITING))
         unfinished--;
-    status->finished = unfinished > status->tasks ? 0 :
-                                                    status->tasks - unfinished;
+    status->finished =
+        unfinished > status->tasks ? 0 : status->tasks - unfinished;
 }
 
 shunt_status_t shunt_batch_status(shunt_engine_h handle, shunt_batch_t id,
                                   shunt_batch_status_t *status)
 {
     shunt_engine_t *engine = shunt_engine_of(handle);
-    batch_t *batch = engine == NULL ? NULL : shunt_batch_of(engine, id);
+    batch_t *batch         = engine == NULL ? NULL : shunt_batch_of(engine, id);
 
     if (batch == NULL)
         return SHUNT_ERR_INVALID_ARGUMENT;
@@ -115,7 +116,7 @@ static void doze(shunt_engine_t *engine, const batch_t *batch, uint64_t until)
 static bool poll_batch(shunt_engine_t *engine, const batch_t *batch,
                        uint64_t deadline)
 {
-    uint64_t spin = (uint64_t)engine->conf.wait_spin_us * 1000;
+    uint64_t spin  = (uint64_t)engine->conf.wait_spin_us * 1000;
     uint64_t quiet = 0, now;
     bool ended;
 
@@ -123,8 +124,8 @@ static bool poll_batch(shunt_engine_t *engine, const batch_t *batch,
     for (;;) {
         unsigned events = shunt_progress_all(engine);
 
-        ended = atomic_load_explicit(&batch->pending, memory_order_acquire) ==
-                0;
+        ended =
+            atomic_load_explicit(&batch->pending, memory_order_acquire) == 0;
         if (ended)
             break;
         now = shunt_clock_ns();
@@ -161,8 +162,8 @@ shunt_status_t shunt_batch_wait(shunt_engine_h handle, shunt_batch_t id,
                                 shunt_batch_status_t *status)
 {
     shunt_engine_t *engine = shunt_engine_of(handle);
-    batch_t *batch = engine == NULL ? NULL : shunt_batch_of(engine, id);
-    shunt_status_t result = SHUNT_OK;
+    batch_t *batch         = engine == NULL ? NULL : shunt_batch_of(engine, id);
+    shunt_status_t result  = SHUNT_OK;
 
     if (batch == NULL)
         return SHUNT_ERR_INVALID_ARGUMENT;
@@ -195,15 +196,15 @@ shunt_status_t shunt_batch_wait(shunt_engine_h handle, shunt_batch_t id,
 shunt_status_t shunt_batch_cancel(shunt_engine_h handle, shunt_batch_t id)
 {
     shunt_engine_t *engine = shunt_engine_of(handle);
-    batch_t *batch = engine == NULL ? NULL : shunt_batch_of(engine, id);
+    batch_t *batch         = engine == NULL ? NULL : shunt_batch_of(engine, id);
 
     if (batch == NULL)
         return SHUNT_ERR_INVALID_ARGUMENT;
     shunt_lock_take(&batch->lock);
     if (shunt_batch_id(batch) != id) {
         shunt_lock_release(&batch->lock);
-        return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
-                           "batch %#llx was freed", (unsigned long long)id);
+        return shunt_error(SHUNT_ERR_INVALID_ARGUMENT, "batch %#llx was freed",
+                           (unsigned long long)id);
     }
     shunt_batch_stop(batch, SHUNT_ERR_CANCELED);
     shunt_lock_release(&batch->lock);
@@ -225,9 +226,9 @@ void shunt_batch_stop(batch_t *batch, shunt_status_t why)
         none = SHUNT_OK;
         if (atomic_load_explicit(&task->state, memory_order_acquire) <=
             SHUNT_STATE_PENDING)
-            atomic_compare_exchange_strong_explicit(
-                &task->stop, &none, why, memory_order_relaxed,
-                memory_order_relaxed);
+            atomic_compare_exchange_strong_explicit(&task->stop, &none, why,
+                                                    memory_order_relaxed,
+                                                    memory_order_relaxed);
     }
     if (batch->notify != NULL)
         shunt_batch_notify_stop(batch);

@@ -75,10 +75,10 @@ static shunt_status_t resolve_remote(peer_t *peer, task_t *task,
                                      const shunt_request_t *request,
                                      bool *unknown)
 {
-    const view_t *view = atomic_load_explicit(&peer->view,
-                                              memory_order_acquire);
-    remote_region_t *region = shunt_view_find(view, request->remote,
-                                              request->length);
+    const view_t *view =
+        atomic_load_explicit(&peer->view, memory_order_acquire);
+    remote_region_t *region =
+        shunt_view_find(view, request->remote, request->length);
     const route_t *route;
 
     if (region == NULL) {
@@ -102,14 +102,14 @@ static void fill(task_t *task, const shunt_request_t *request)
     atomic_store_explicit(&task->stop, SHUNT_OK, memory_order_relaxed);
     atomic_store_explicit(&task->bytes, 0, memory_order_relaxed);
     atomic_store_explicit(&task->paths, 0, memory_order_relaxed);
-    task->opcode     = (uint8_t)request->opcode;
-    task->retry_hint = request->retry_hint > 127 ? 127 :
-                                                   (uint8_t)request->retry_hint;
-    task->local      = request->local;
-    task->remote     = request->remote;
-    task->length     = request->length;
-    task->cursor     = 0;
-    task->stop_at    = 0;
+    task->opcode = (uint8_t)request->opcode;
+    task->retry_hint =
+        request->retry_hint > 127 ? 127 : (uint8_t)request->retry_hint;
+    task->local         = request->local;
+    task->remote        = request->remote;
+    task->length        = request->length;
+    task->cursor        = 0;
+    task->stop_at       = 0;
     task->region_before = NULL;
 }
 
@@ -125,16 +125,15 @@ shunt_status_t shunt_task_resolve(shunt_engine_t *engine, task_t *task,
     if (__builtin_expect(!shape_ok(request), 0))
         return refuse_shape(request);
     segment = shunt_segment_of(engine, request->segment);
-    peer    = segment == NULL ? NULL :
-                                atomic_load_explicit(&segment->peer,
-                                                     memory_order_acquire);
+    peer    = segment == NULL
+                  ? NULL
+                  : atomic_load_explicit(&segment->peer, memory_order_acquire);
     if (peer == NULL)
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "segment %#llx is not open",
                            (unsigned long long)request->segment);
-    task->region = shunt_region_find(shunt_regions(engine),
-                                     (uintptr_t)request->local,
-                                     request->length);
+    task->region = shunt_region_find(
+        shunt_regions(engine), (uintptr_t)request->local, request->length);
     if (task->region == NULL)
         return refuse_local(request);
     if (atomic_load_explicit(&peer->gone, memory_order_acquire))

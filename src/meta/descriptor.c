@@ -17,7 +17,8 @@ static shunt_status_t no_memory(const shunt_desc_t *desc)
 {
     return shunt_error(SHUNT_ERR_MEMORY,
                        "the descriptor of %s could not be written: out of "
-                       "memory, or a name that is not UTF-8", desc->name);
+                       "memory, or a name that is not UTF-8",
+                       desc->name);
 }
 
 static const char *access_text(shunt_access_t access)
@@ -28,7 +29,7 @@ static const char *access_text(shunt_access_t access)
 /* NULL: out of memory. */
 static json_t *base64_json(const uint8_t *bytes, size_t length)
 {
-    char *text = shunt_base64_encode(bytes, length);
+    char *text   = shunt_base64_encode(bytes, length);
     json_t *json = text == NULL ? NULL : json_string(text);
 
     free(text);
@@ -57,8 +58,8 @@ static int add_devices(json_t *root, const shunt_desc_t *desc)
         const shunt_desc_rail_t *rail = &desc->rails[i];
 
         device = json_object();
-        failed |= json_object_set_new(device, "name",
-                                      json_string(rail->device));
+        failed |=
+            json_object_set_new(device, "name", json_string(rail->device));
         failed |= json_object_set_new(device, "rail", json_string(rail->rail));
         failed |= json_object_set_new(
             device, "address",
@@ -76,10 +77,9 @@ static int add_keys(json_t *buffer, const shunt_desc_t *desc,
     int failed = 0;
 
     for (i = 0; i < region->key_count; i++)
-        failed |= json_object_set_new(keys,
-                                      desc->rails[region->keys[i].rail].rail,
-                                      base64_json(region->keys[i].bytes,
-                                                  region->keys[i].length));
+        failed |= json_object_set_new(
+            keys, desc->rails[region->keys[i].rail].rail,
+            base64_json(region->keys[i].bytes, region->keys[i].length));
     return failed | json_object_set_new(buffer, "keys", keys);
 }
 
@@ -95,14 +95,14 @@ static int add_buffers(json_t *root, const shunt_desc_t *desc)
         if (region->access == SHUNT_ACCESS_LOCAL)
             continue; /* nobody else's business */
         buffer = json_object();
-        failed |= json_object_set_new(buffer, "name",
-                                      json_string(region->location));
-        failed |= json_object_set_new(
-            buffer, "addr", json_integer((json_int_t)region->addr));
-        failed |= json_object_set_new(
-            buffer, "length", json_integer((json_int_t)region->length));
-        failed |= json_object_set_new(
-            buffer, "access", json_string(access_text(region->access)));
+        failed |=
+            json_object_set_new(buffer, "name", json_string(region->location));
+        failed |= json_object_set_new(buffer, "addr",
+                                      json_integer((json_int_t)region->addr));
+        failed |= json_object_set_new(buffer, "length",
+                                      json_integer((json_int_t)region->length));
+        failed |= json_object_set_new(buffer, "access",
+                                      json_string(access_text(region->access)));
         failed |= add_keys(buffer, desc, region);
         failed |= json_array_append_new(list, buffer);
     }
@@ -121,8 +121,8 @@ static int add_head(json_t *root, const shunt_desc_t *desc)
     strftime(stamp, sizeof(stamp), "%Y-%m-%dT%H:%M:%SZ", &parts);
     failed |= json_object_set_new(root, "name", json_string(desc->name));
     failed |= json_object_set_new(root, "protocol", json_string("shunt"));
-    failed |= json_object_set_new(root, "version",
-                                  json_integer(SHUNT_DESC_VERSION));
+    failed |=
+        json_object_set_new(root, "version", json_integer(SHUNT_DESC_VERSION));
     failed |= json_object_set_new(root, "incarnation", json_string(hex));
     failed |= json_object_set_new(root, "timestamp", json_string(stamp));
     failed |= json_object_set_new(root, "revision",
@@ -132,8 +132,8 @@ static int add_head(json_t *root, const shunt_desc_t *desc)
 
 static shunt_status_t add_topology(json_t *root, const shunt_desc_t *desc)
 {
-    json_t *matrix = json_loads(desc->topology == NULL ? "{}" : desc->topology,
-                                0, NULL);
+    json_t *matrix =
+        json_loads(desc->topology == NULL ? "{}" : desc->topology, 0, NULL);
     shunt_status_t status = shunt_matrix_check(matrix);
 
     if (status != SHUNT_OK) {

@@ -5,43 +5,45 @@
 
 #include <shunt/types.h>
 
-enum { SHUNT_DESC_VERSION = 1 };
+enum {
+    SHUNT_DESC_VERSION = 1
+};
 
 typedef struct shunt_desc_rail {
-    char           rail[64];   /* "ucx:mlx5_0:1", "shm" */
-    char           device[48]; /* "mlx5_0" */
+    char rail[64];   /* "ucx:mlx5_0:1", "shm" */
+    char device[48]; /* "mlx5_0" */
     const uint8_t *address;
-    size_t         address_length;
+    size_t address_length;
 } shunt_desc_rail_t;
 
 typedef struct shunt_desc_key {
-    uint32_t       rail; /* index into rails */
-    uint32_t       length;
+    uint32_t rail; /* index into rails */
+    uint32_t length;
     const uint8_t *bytes;
 } shunt_desc_key_t;
 
 typedef struct shunt_desc_region {
-    uint64_t          addr;
-    uint64_t          length;
-    shunt_access_t    access; /* LOCAL regions are not told */
-    char              location[32];
+    uint64_t addr;
+    uint64_t length;
+    shunt_access_t access; /* LOCAL regions are not told */
+    char location[32];
     shunt_desc_key_t *keys;
-    uint32_t          key_count;
+    uint32_t key_count;
 } shunt_desc_region_t;
 
 /* Made by shunt_desc_decode() in one allocation tree; or filled by hand for
  * encoding, then everything is the caller's. */
 typedef struct shunt_desc {
-    char                 name[SHUNT_NAME_MAX + 1];
-    shunt_incarnation_t  incarnation;
-    uint64_t             revision; /* of the regions */
-    char               **control;  /* addresses, best first */
-    uint32_t             control_count;
-    shunt_desc_rail_t   *rails;
-    uint32_t             rail_count;
+    char name[SHUNT_NAME_MAX + 1];
+    shunt_incarnation_t incarnation;
+    uint64_t revision; /* of the regions */
+    char **control;    /* addresses, best first */
+    uint32_t control_count;
+    shunt_desc_rail_t *rails;
+    uint32_t rail_count;
     shunt_desc_region_t *regions; /* in address order */
-    uint32_t             region_count;
-    char                *topology; /* the priority matrix, JSON text */
+    uint32_t region_count;
+    char *topology; /* the priority matrix, JSON text */
 } shunt_desc_t;
 
 /* JSON text, malloc'ed. */

@@ -23,7 +23,7 @@ enum {
     CONTROL_MAX = 300 /* bytes of a control address, with the 0 */
 };
 
-#define bad(...)                                                               \
+#define bad(...) \
     shunt_error(SHUNT_ERR_MALFORMED_JSON, "descriptor: " __VA_ARGS__)
 
 static shunt_status_t no_memory(void)
@@ -96,7 +96,7 @@ static shunt_status_t get_bytes(const json_t *value, const char *field,
 static shunt_status_t check_format(const json_t *root)
 {
     char protocol[32] = "";
-    uint64_t version = 0;
+    uint64_t version  = 0;
     shunt_status_t status;
 
     status = get_text(root, "protocol", protocol, sizeof(protocol));
@@ -120,7 +120,7 @@ static shunt_status_t decode_head(const json_t *root, const char *name,
                                   shunt_desc_t *desc)
 {
     char hex[SHUNT_IDENT_HEX] = "";
-    shunt_status_t status = check_format(root);
+    shunt_status_t status     = check_format(root);
 
     if (status != SHUNT_OK)
         return status;
@@ -150,8 +150,8 @@ static shunt_status_t decode_control(const json_t *root, shunt_desc_t *desc)
     if (desc->control == NULL)
         return no_memory();
     for (i = 0; i < count; i++) {
-        status = take_text(json_array_get(list, i), "control", text,
-                           sizeof(text));
+        status =
+            take_text(json_array_get(list, i), "control", text, sizeof(text));
         if (status != SHUNT_OK)
             return status;
         desc->control[i] = strdup(text);
@@ -175,7 +175,7 @@ static int find_rail(const shunt_desc_t *desc, const char *name)
 static shunt_status_t decode_device(const json_t *device, shunt_desc_t *desc)
 {
     shunt_desc_rail_t *rail = &desc->rails[desc->rail_count];
-    uint8_t *address = NULL;
+    uint8_t *address        = NULL;
     shunt_status_t status;
 
     status = get_text(device, "rail", rail->rail, sizeof(rail->rail));
@@ -225,7 +225,8 @@ static shunt_status_t decode_keys(const json_t *buffer, shunt_desc_t *desc,
     region->keys = calloc(json_object_size(keys) + 1, sizeof(*region->keys));
     if (region->keys == NULL)
         return no_memory();
-    json_object_foreach(keys, name, value) {
+    json_object_foreach(keys, name, value)
+    {
         int rail = find_rail(desc, name);
 
         if (rail < 0)
@@ -259,8 +260,8 @@ static shunt_status_t decode_buffer(const json_t *buffer, shunt_desc_t *desc)
     shunt_desc_region_t *region = &desc->regions[desc->region_count++];
     shunt_status_t status;
 
-    status = get_text(buffer, "name", region->location,
-                      sizeof(region->location));
+    status =
+        get_text(buffer, "name", region->location, sizeof(region->location));
     if (status == SHUNT_OK)
         status = get_number(buffer, "addr", &region->addr);
     if (status == SHUNT_OK)
@@ -314,7 +315,7 @@ static shunt_status_t decode_buffers(const json_t *root, shunt_desc_t *desc)
 
 static shunt_status_t decode_matrix(const json_t *root, shunt_desc_t *desc)
 {
-    json_t *matrix = json_object_get(root, "priority_matrix");
+    json_t *matrix        = json_object_get(root, "priority_matrix");
     shunt_status_t status = shunt_matrix_check(matrix);
 
     if (status != SHUNT_OK)
@@ -337,9 +338,8 @@ shunt_status_t shunt_desc_decode(const char *json, size_t length,
         return no_memory();
     root = json_loadb(json, length, JSON_REJECT_DUPLICATES, &error);
     if (!json_is_object(root)) {
-        status = root == NULL ? bad("%s at byte %d", error.text,
-                                    error.position) :
-                                bad("it is no object");
+        status = root == NULL ? bad("%s at byte %d", error.text, error.position)
+                              : bad("it is no object");
     } else {
         status = decode_head(root, name, desc);
         if (status == SHUNT_OK)

@@ -20,7 +20,7 @@ enum {
 
 struct shunt_store_ops {
     const char *scheme; /* "p2p": the URI is "p2p:..." */
-    uint32_t    flags;  /* SHUNT_STORE_* */
+    uint32_t flags;     /* SHUNT_STORE_* */
 
     shunt_status_t (*open)(const char *uri, shunt_store_t **store_p);
     void (*close)(shunt_store_t *store);
@@ -38,9 +38,6 @@ struct shunt_store_ops {
 /* Open the store of a URI: "p2p:". NULL: SHUNT_STORE. INVALID_ARGUMENT with
  * the schemes there are. */
 shunt_status_t shunt_store_open(const char *uri, shunt_store_t **store_p);
-
-/* Make the variables of this part known (shunt_info -c). */
-void shunt_store_conf_add(void);
 
 /* A name without its leading '/', checked: not empty, at most SHUNT_NAME_MAX,
  * no control characters. */

@@ -29,21 +29,19 @@ static const shunt_conf_table_t table = { "meta", fields,
 /* One line a store. */
 static const shunt_store_ops_t *const stores[] = { &shunt_store_p2p };
 
-enum { STORES = sizeof(stores) / sizeof(stores[0]) };
-
-void shunt_store_conf_add(void)
-{
-    shunt_conf_add(&table);
-}
+enum {
+    STORES = sizeof(stores) / sizeof(stores[0])
+};
 
 static shunt_status_t refuse(const char *uri)
 {
     char list[128] = "";
-    size_t used = 0, i;
+    size_t used    = 0, i;
 
     for (i = 0; (i < STORES) && (used < sizeof(list)); i++)
-        used += (size_t)snprintf(list + used, sizeof(list) - used, "%s%s:",
-                                 i == 0 ? "" : ", ", stores[i]->scheme);
+        used +=
+            (size_t)snprintf(list + used, sizeof(list) - used,
+                             "%s%s:", i == 0 ? "" : ", ", stores[i]->scheme);
     return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                        "store '%s': expected a URI of one of %s", uri, list);
 }

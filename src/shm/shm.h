@@ -36,9 +36,9 @@ enum {
 /* In a memfd sealed against every change but the owner's. A slot is odd while
  * a region is registered under it and grows by one at each change. */
 typedef struct shm_table {
-    uint8_t          incarnation[16]; /* first: read by process_vm too */
-    _Atomic uint32_t closed;          /* the rail is no more */
-    uint32_t         reserved[11];
+    uint8_t incarnation[16]; /* first: read by process_vm too */
+    _Atomic uint32_t closed; /* the rail is no more */
+    uint32_t reserved[11];
     _Atomic uint32_t slots[SHM_SLOTS];
 } shm_table_t;
 
@@ -62,18 +62,18 @@ enum {
 /* A rail's address: where it is, and everything needed to be sure of it. */
 typedef struct shm_address {
     shm_blob_t blob;
-    uint8_t    boot_id[16]; /* the host, until it boots again */
-    uint8_t    incarnation[16];
-    uint64_t   pid_namespace; /* inode */
-    uint64_t   user_namespace;
-    uint64_t   start_time; /* of the process, in ticks since boot */
-    uint64_t   token;      /* address of the table in the owner */
-    uint64_t   table_dev;
-    uint64_t   table_ino;
-    int32_t    table_fd;
-    uint32_t   pid;
-    uint32_t   uid;
-    uint32_t   reserved;
+    uint8_t boot_id[16]; /* the host, until it boots again */
+    uint8_t incarnation[16];
+    uint64_t pid_namespace; /* inode */
+    uint64_t user_namespace;
+    uint64_t start_time; /* of the process, in ticks since boot */
+    uint64_t token;      /* address of the table in the owner */
+    uint64_t table_dev;
+    uint64_t table_ino;
+    int32_t table_fd;
+    uint32_t pid;
+    uint32_t uid;
+    uint32_t reserved;
 } shm_address_t;
 
 _Static_assert(sizeof(shm_address_t) == 112, "wire format, version 1");
@@ -86,17 +86,17 @@ typedef enum {
 /* The key of one region. */
 typedef struct shm_packed_key {
     shm_blob_t blob;
-    uint64_t   addr; /* the owner's */
-    uint64_t   length;
-    uint64_t   offset; /* of addr in the memfd */
-    uint64_t   dev;
-    uint64_t   ino;
-    int32_t    fd;
-    uint32_t   kind;   /* shm_kind_t */
-    uint32_t   access; /* shunt_access_t */
-    uint32_t   slot;
-    uint32_t   generation;
-    uint32_t   reserved;
+    uint64_t addr; /* the owner's */
+    uint64_t length;
+    uint64_t offset; /* of addr in the memfd */
+    uint64_t dev;
+    uint64_t ino;
+    int32_t fd;
+    uint32_t kind;   /* shm_kind_t */
+    uint32_t access; /* shunt_access_t */
+    uint32_t slot;
+    uint32_t generation;
+    uint32_t reserved;
 } shm_packed_key_t;
 
 _Static_assert(sizeof(shm_packed_key_t) == 80, "wire format, version 1");
@@ -106,102 +106,102 @@ _Static_assert(sizeof(shm_packed_key_t) == 80, "wire format, version 1");
 typedef struct shm_conf {
     size_t chunk;
     size_t vm_chunk;
-    bool   process_vm;
-    bool   ptracer;
+    bool process_vm;
+    bool ptracer;
 } shm_conf_t;
 
 /* A copy in the queue: lives in the post's own 64 bytes. */
 typedef struct __attribute__((may_alias)) shm_job {
-    struct shm_job  *next;
-    size_t           taken;  /* bytes handed out; under the queue's lock */
-    size_t           chunk;  /* bytes of a piece */
-    _Atomic uint32_t left;   /* pieces that have not ended */
-    _Atomic int32_t  status; /* first error of a piece, or SHUNT_OK */
+    struct shm_job *next;
+    size_t taken;           /* bytes handed out; under the queue's lock */
+    size_t chunk;           /* bytes of a piece */
+    _Atomic uint32_t left;  /* pieces that have not ended */
+    _Atomic int32_t status; /* first error of a piece, or SHUNT_OK */
 } shm_job_t;
 
 _Static_assert(sizeof(shm_job_t) <= SHUNT_XOP_PRIV, "fits into a post");
 
 typedef struct shm_queue {
-    shunt_lock_t     lock; /* guards the lists and what jobs say is under it */
+    shunt_lock_t lock;      /* guards the lists and what jobs say is under it */
     _Atomic uint32_t count; /* jobs in both lists */
-    shm_job_t       *head;  /* pieces left to be taken */
-    shm_job_t      **tail;
-    shm_job_t       *flushed; /* to be ended without being copied */
+    shm_job_t *head;        /* pieces left to be taken */
+    shm_job_t **tail;
+    shm_job_t *flushed; /* to be ended without being copied */
 } shm_queue_t;
 
 typedef struct shm_rail {
-    shunt_xport_t        super;
+    shunt_xport_t super;
     const shunt_xhost_t *host;
-    size_t               inline_copy;
-    shm_conf_t           conf;
+    size_t inline_copy;
+    shm_conf_t conf;
     _Alignas(64) shm_queue_t queue;
     _Alignas(64) _Atomic uint32_t idle; /* calls of progress without work */
-    atomic_bool          armed;   /* about to sleep: look after deaths next */
-    atomic_bool          reports; /* a peer failed and the host was not told */
-    int                  watch_fd;  /* epoll over the peers' pidfds */
-    pthread_mutex_t      rare; /* guards peers and their mappings; held while
-                                  the host is told of a death, so that it is
-                                  told of none after peer_close() */
-    struct shm_peer     *peers;
-    shm_table_t         *table;
-    uint32_t             next_slot;
-    shm_address_t        address;
-    bool                 vm_warned; /* under rare */
+    atomic_bool armed;    /* about to sleep: look after deaths next */
+    atomic_bool reports;  /* a peer failed and the host was not told */
+    int watch_fd;         /* epoll over the peers' pidfds */
+    pthread_mutex_t rare; /* guards peers and their mappings; held while
+                             the host is told of a death, so that it is
+                             told of none after peer_close() */
+    struct shm_peer *peers;
+    shm_table_t *table;
+    uint32_t next_slot;
+    shm_address_t address;
+    bool vm_warned; /* under rare */
 } shm_rail_t;
 
 /* One mapping of a peer's memfd. */
 typedef struct shm_map {
     struct shm_map *next;
-    uint64_t        dev;
-    uint64_t        ino;
-    bool            writable;
-    uint32_t        refs;
-    char           *addr;
-    size_t          length;
+    uint64_t dev;
+    uint64_t ino;
+    bool writable;
+    uint32_t refs;
+    char *addr;
+    size_t length;
 } shm_map_t;
 
 typedef struct shm_peer {
-    shm_rail_t        *rail;
-    void              *arg; /* the host's */
+    shm_rail_t *rail;
+    void *arg;                /* the host's */
     const shm_table_t *table; /* the peer's, mapped */
-    _Atomic int32_t    failed; /* status of its failure, or SHUNT_OK */
-    _Atomic uint32_t   refs;   /* the session, and each key */
-    bool               vm;     /* process_vm works */
-    char               vm_reason[200]; /* why it does not */
-    pid_t              pid;
-    int                pidfd;
-    _Atomic uint64_t   seen_ns; /* when it was last proven to be itself */
-    shm_address_t      address;
-    struct shm_key    *keys; /* not closed; for the host's serialized calls */
+    _Atomic int32_t failed;   /* status of its failure, or SHUNT_OK */
+    _Atomic uint32_t refs;    /* the session, and each key */
+    bool vm;                  /* process_vm works */
+    char vm_reason[200];      /* why it does not */
+    pid_t pid;
+    int pidfd;
+    _Atomic uint64_t seen_ns; /* when it was last proven to be itself */
+    shm_address_t address;
+    struct shm_key *keys; /* not closed; for the host's serialized calls */
     /* under rail->rare: */
-    bool               watched; /* pidfd is in watch_fd */
-    bool               told;    /* the host knows that it failed */
-    struct shm_peer   *next, **prev_p;
-    shm_map_t         *maps;
+    bool watched; /* pidfd is in watch_fd */
+    bool told;    /* the host knows that it failed */
+    struct shm_peer *next, **prev_p;
+    shm_map_t *maps;
 } shm_peer_t;
 
 typedef struct shm_key {
     const _Atomic uint32_t *slot; /* in the peer's table */
-    uint32_t                generation;
-    bool                    writable;
-    uint64_t                addr; /* the owner's */
-    uint64_t                length;
-    char                   *base; /* addr as mapped here; NULL: process_vm */
-    shm_peer_t             *peer;
-    shm_map_t              *map;
-    _Atomic uint32_t        refs; /* its user, and each queued copy */
-    struct shm_key         *next, **prev_p; /* in peer->keys */
+    uint32_t generation;
+    bool writable;
+    uint64_t addr; /* the owner's */
+    uint64_t length;
+    char *base; /* addr as mapped here; NULL: process_vm */
+    shm_peer_t *peer;
+    shm_map_t *map;
+    _Atomic uint32_t refs;          /* its user, and each queued copy */
+    struct shm_key *next, **prev_p; /* in peer->keys */
 } shm_key_t;
 
 typedef struct shm_mem {
-    void          *addr;
-    size_t         length;
+    void *addr;
+    size_t length;
     shunt_access_t access;
-    int            fd; /* the engine's, or -1 */
-    uint64_t       dev;
-    uint64_t       ino;
-    int            slot; /* or SHM_NO_SLOT */
-    uint32_t       generation;
+    int fd; /* the engine's, or -1 */
+    uint64_t dev;
+    uint64_t ino;
+    int slot; /* or SHM_NO_SLOT */
+    uint32_t generation;
 } shm_mem_t;
 
 extern shunt_log_part_t shunt_shm_log;
@@ -220,10 +220,10 @@ shunt_status_t shunt_shm_unseal(const void *bytes, size_t length,
 shunt_status_t shunt_shm_boot_id(uint8_t id[16]);
 /* 0: of this process. */
 shunt_status_t shunt_shm_start_time(pid_t pid, uint64_t *ticks_p);
-bool           shunt_shm_proc_is_ours(void);
-uint64_t       shunt_shm_namespace(const char *kind);
-int            shunt_shm_ptrace_scope(void); /* -1: no Yama */
-int            shunt_shm_pidfd_open(pid_t pid);
+bool shunt_shm_proc_is_ours(void);
+uint64_t shunt_shm_namespace(const char *kind);
+int shunt_shm_ptrace_scope(void); /* -1: no Yama */
+int shunt_shm_pidfd_open(pid_t pid);
 
 /* Open descriptor `fd` of a process if it is that file, a memfd that cannot
  * shrink. -1 with errno; ESTALE: it is another file. */
@@ -235,7 +235,7 @@ int shunt_shm_open_memfd(pid_t pid, const shm_packed_key_t *file, int flags,
 shunt_status_t shunt_shm_mem_reg(shunt_xport_t *xport,
                                  const shunt_xmem_desc_t *desc,
                                  shunt_xmem_t **mem_p);
-void           shunt_shm_mem_dereg(shunt_xport_t *xport, shunt_xmem_t *mem);
+void shunt_shm_mem_dereg(shunt_xport_t *xport, shunt_xmem_t *mem);
 shunt_status_t shunt_shm_mem_pack(shunt_xport_t *xport, shunt_xmem_t *mem,
                                   void *key, size_t *length_p);
 
@@ -251,11 +251,11 @@ void shunt_shm_peer_put(shm_peer_t *peer);
 /* ---- shm_watch.c: peers that die -------------------------------------- */
 
 shunt_status_t shunt_shm_watch_add(shm_peer_t *peer);
-void           shunt_shm_watch_remove(shm_peer_t *peer);
-bool           shunt_shm_pidfd_dead(int pidfd);
+void shunt_shm_watch_remove(shm_peer_t *peer);
+bool shunt_shm_pidfd_dead(int pidfd);
 
 /* The peer failed; the host will be told by progress(). */
-void     shunt_shm_peer_fail(shm_peer_t *peer, shunt_status_t status);
+void shunt_shm_peer_fail(shm_peer_t *peer, shunt_status_t status);
 unsigned shunt_shm_watch_progress(shm_rail_t *rail);
 
 /* ---- shm_key.c -------------------------------------------------------- */
@@ -287,9 +287,9 @@ shunt_status_t shunt_shm_copy(shunt_xop_t *op, size_t offset, size_t length);
 
 /* ---- shm_queue.c: large copies ---------------------------------------- */
 
-void     shunt_shm_queue_init(shm_queue_t *queue);
-void     shunt_shm_queue_push(shm_rail_t *rail, shunt_xop_t *op);
-void     shunt_shm_queue_flush(shm_rail_t *rail, const shm_peer_t *peer);
+void shunt_shm_queue_init(shm_queue_t *queue);
+void shunt_shm_queue_push(shm_rail_t *rail, shunt_xop_t *op);
+void shunt_shm_queue_flush(shm_rail_t *rail, const shm_peer_t *peer);
 unsigned shunt_shm_queue_progress(shm_rail_t *rail);
 
 #endif

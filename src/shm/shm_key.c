@@ -44,9 +44,10 @@ static shm_map_t *map_create(const shm_peer_t *peer,
         err = errno;
         goto err_free;
     }
-    addr = mmap(NULL, map->length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
-                MAP_SHARED, fd, 0);
-    err  = errno;
+    addr =
+        mmap(NULL, map->length, writable ? PROT_READ | PROT_WRITE : PROT_READ,
+             MAP_SHARED, fd, 0);
+    err = errno;
     close(fd); /* the mapping keeps the file */
     if (addr == MAP_FAILED)
         goto err_free;
@@ -101,7 +102,8 @@ static void map_put(shm_peer_t *peer, shm_map_t *map)
 static shunt_status_t check_key(const shm_packed_key_t *packed, uint64_t addr,
                                 uint64_t bytes)
 {
-    if (((packed->kind != SHM_KIND_MEMFD) && (packed->kind != SHM_KIND_OTHER)) ||
+    if (((packed->kind != SHM_KIND_MEMFD) &&
+         (packed->kind != SHM_KIND_OTHER)) ||
         (packed->access > SHUNT_ACCESS_REMOTE_READ) ||
         (packed->slot >= SHM_SLOTS) || ((packed->generation & 1) == 0) ||
         (packed->length == 0) || (packed->addr > UINT64_MAX - packed->length) ||
@@ -119,8 +121,7 @@ static shunt_status_t check_key(const shm_packed_key_t *packed, uint64_t addr,
                            "%llu",
                            (unsigned long long)packed->addr,
                            (unsigned long long)packed->length,
-                           (unsigned long long)addr,
-                           (unsigned long long)bytes);
+                           (unsigned long long)addr, (unsigned long long)bytes);
     return SHUNT_OK;
 }
 
@@ -134,13 +135,15 @@ static shunt_status_t check_life(shm_peer_t *peer,
                            (int)peer->pid);
     }
     if (atomic_load_explicit(&peer->table->closed, memory_order_acquire) != 0)
-        return shunt_error(SHUNT_ERR_ENDPOINT, "the engine of process %d is "
-                           "gone", (int)peer->pid);
+        return shunt_error(SHUNT_ERR_ENDPOINT,
+                           "the engine of process %d is "
+                           "gone",
+                           (int)peer->pid);
     if (atomic_load_explicit(&peer->table->slots[packed->slot],
                              memory_order_acquire) != packed->generation)
         return shunt_error(SHUNT_ERR_ADDRESS_NOT_REGISTERED,
-                           "process %d has unregistered 0x%llx",
-                           (int)peer->pid, (unsigned long long)packed->addr);
+                           "process %d has unregistered 0x%llx", (int)peer->pid,
+                           (unsigned long long)packed->addr);
     return SHUNT_OK;
 }
 
@@ -176,8 +179,8 @@ static shunt_status_t reach(shm_key_t *key, const shm_packed_key_t *packed)
         return shunt_error(SHUNT_ERR_UNREACHABLE,
                            "memory 0x%llx of process %d: %s%sno process_vm: %s",
                            (unsigned long long)packed->addr, (int)peer->pid,
-                           err != 0 ? strerror(err) : "",
-                           err != 0 ? "; " : "", peer->vm_reason);
+                           err != 0 ? strerror(err) : "", err != 0 ? "; " : "",
+                           peer->vm_reason);
     return SHUNT_OK;
 }
 

@@ -12,7 +12,8 @@
 static bool slot_taken(const shm_rail_t *rail, uint32_t slot)
 {
     return (atomic_load_explicit(&rail->table->slots[slot],
-                                 memory_order_relaxed) & 1) != 0;
+                                 memory_order_relaxed) &
+            1) != 0;
 }
 
 /* Slots are used in turn, so that an old key meets its own slot again only
@@ -29,9 +30,9 @@ static shunt_status_t take_slot(shm_rail_t *rail, shm_mem_t *mem)
         rail->next_slot = slot + 1;
         mem->slot       = (int)slot;
         /* release: whatever the owner did to the memory before comes first */
-        mem->generation = 1 + atomic_fetch_add_explicit(
-                                  &rail->table->slots[slot], 1,
-                                  memory_order_release);
+        mem->generation =
+            1 + atomic_fetch_add_explicit(&rail->table->slots[slot], 1,
+                                          memory_order_release);
         return SHUNT_OK;
     }
     return shunt_error(SHUNT_ERR_LIMIT,
@@ -104,8 +105,7 @@ shunt_status_t shunt_shm_mem_pack(shunt_xport_t *xport, shunt_xmem_t *xmem,
     (void)xport;
     if (mem->slot == SHM_NO_SLOT)
         return shunt_error(SHUNT_ERR_PERMISSION,
-                           "memory %p is local only: it has no key",
-                           mem->addr);
+                           "memory %p is local only: it has no key", mem->addr);
     *length_p = sizeof(packed);
     if (room < sizeof(packed))
         return shunt_error(SHUNT_ERR_TRUNCATED, "a key needs %zu bytes",

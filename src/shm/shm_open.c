@@ -183,10 +183,10 @@ static void allow_peers(const shm_rail_t *rail)
 
 static void rail_init(shm_rail_t *rail, const shunt_xopen_t *params)
 {
-    rail->super.ops   = &shunt_shm_xops;
-    rail->host        = params->host;
-    rail->inline_copy = params->inline_copy == 0 ? INLINE_DEFAULT
-                                                 : params->inline_copy;
+    rail->super.ops = &shunt_shm_xops;
+    rail->host      = params->host;
+    rail->inline_copy =
+        params->inline_copy == 0 ? INLINE_DEFAULT : params->inline_copy;
     shunt_shm_queue_init(&rail->queue);
     pthread_mutex_init(&rail->rare, NULL);
 }
@@ -279,7 +279,9 @@ static shunt_status_t shm_address(shunt_xport_t *xport, void *address,
 
 /* Deaths are looked for when the caller is about to sleep, and now and then
  * while it spins: asking the kernel costs more than a small copy. */
-enum { DEATH_INTERVAL = 4096 };
+enum {
+    DEATH_INTERVAL = 4096
+};
 
 static bool death_due(shm_rail_t *rail)
 {
@@ -324,24 +326,22 @@ static shunt_status_t shm_arm(shunt_xport_t *xport)
     return SHUNT_OK;
 }
 
-const shunt_xops_t shunt_shm_xops = {
-    .abi        = SHUNT_TRANSPORT_ABI,
-    .size       = sizeof(shunt_xops_t),
-    .name       = "shm",
-    .devices    = shm_devices,
-    .open       = shm_open_rail,
-    .close      = shm_close,
-    .attr       = shm_attr,
-    .address    = shm_address,
-    .mem_reg    = shunt_shm_mem_reg,
-    .mem_dereg  = shunt_shm_mem_dereg,
-    .mem_pack   = shunt_shm_mem_pack,
-    .peer_open  = shunt_shm_peer_open,
-    .peer_close = shunt_shm_peer_close,
-    .key_open   = shunt_shm_key_open,
-    .key_close  = shunt_shm_key_close,
-    .post       = shunt_shm_post,
-    .progress   = shm_progress,
-    .event_fd   = shm_event_fd,
-    .arm        = shm_arm
-};
+const shunt_xops_t shunt_shm_xops = { .abi        = SHUNT_TRANSPORT_ABI,
+                                      .size       = sizeof(shunt_xops_t),
+                                      .name       = "shm",
+                                      .devices    = shm_devices,
+                                      .open       = shm_open_rail,
+                                      .close      = shm_close,
+                                      .attr       = shm_attr,
+                                      .address    = shm_address,
+                                      .mem_reg    = shunt_shm_mem_reg,
+                                      .mem_dereg  = shunt_shm_mem_dereg,
+                                      .mem_pack   = shunt_shm_mem_pack,
+                                      .peer_open  = shunt_shm_peer_open,
+                                      .peer_close = shunt_shm_peer_close,
+                                      .key_open   = shunt_shm_key_open,
+                                      .key_close  = shunt_shm_key_close,
+                                      .post       = shunt_shm_post,
+                                      .progress   = shm_progress,
+                                      .event_fd   = shm_event_fd,
+                                      .arm        = shm_arm };

@@ -74,8 +74,8 @@ static void guess_no_vm(const shm_peer_t *peer, char *text, size_t room)
     if (guess_other_user(peer, text, room))
         return;
     if (scope > 0)
-        snprintf(text, room,
-                 "kernel.yama.ptrace_scope is %d: set it to 0%s", scope,
+        snprintf(text, room, "kernel.yama.ptrace_scope is %d: set it to 0%s",
+                 scope,
                  scope == 1 ? ", or SHUNT_SHM_PTRACER=y at the target" : "");
     else
         snprintf(text, room,
@@ -120,8 +120,10 @@ static shunt_status_t hold_process(shm_peer_t *peer)
         if ((err == ESRCH) || (err == EINVAL)) /* EINVAL: a thread's number */
             return gone(&peer->address, "no such process");
         if ((err == EMFILE) || (err == ENFILE))
-            return shunt_error(SHUNT_ERR_LIMIT, "pidfd_open: %s: raise the "
-                               "limit of open files", strerror(err));
+            return shunt_error(SHUNT_ERR_LIMIT,
+                               "pidfd_open: %s: raise the "
+                               "limit of open files",
+                               strerror(err));
         return unreachable(SHUNT_LOG_INFO, &peer->address, "pidfd_open: %s",
                            strerror(err));
     }
@@ -148,8 +150,8 @@ static shunt_status_t table_refused(const shm_peer_t *peer, int err)
     if ((err == ENOENT) || (err == ESTALE))
         return gone(&peer->address, "its engine is gone");
     if ((err == EMFILE) || (err == ENFILE))
-        return shunt_error(SHUNT_ERR_LIMIT,
-                           "%s: raise the limit of open files", strerror(err));
+        return shunt_error(SHUNT_ERR_LIMIT, "%s: raise the limit of open files",
+                           strerror(err));
     guess_no_map(peer, reason, sizeof(reason));
     return unreachable(SHUNT_LOG_INFO, &peer->address,
                        "its memory cannot be mapped (%s): %s", strerror(err),
@@ -287,8 +289,8 @@ shunt_status_t shunt_shm_peer_open(shunt_xport_t *xport, const void *address,
     shunt_status_t status;
     shm_peer_t *peer;
 
-    status = shunt_shm_unseal(address, length, SHM_ADDRESS_MAGIC,
-                              "shm address", &checked, sizeof(checked));
+    status = shunt_shm_unseal(address, length, SHM_ADDRESS_MAGIC, "shm address",
+                              &checked, sizeof(checked));
     if (status != SHUNT_OK)
         return status;
     status = check_place(rail, &checked);

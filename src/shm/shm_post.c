@@ -12,7 +12,9 @@
  * left out: up to its size limits glibc's memcpy was as fast or faster hot and
  * cold, and it leaves those limits when asked for more than this at a time
  * (docs/performance.md). */
-enum { PIECE = 512 * 1024 };
+enum {
+    PIECE = 512 * 1024
+};
 
 static shunt_status_t __attribute__((noinline, cold))
 refuse(const shm_key_t *key, const shunt_xop_t *op)

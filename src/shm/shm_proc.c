@@ -56,8 +56,10 @@ shunt_status_t shunt_shm_boot_id(uint8_t id[16])
         id[digits / 2 - 1] = (uint8_t)value;
     }
     if (digits != 32)
-        return shunt_error(SHUNT_ERR_CONTEXT, "%s says \"%s\": 32 hex digits "
-                           "expected", path, text);
+        return shunt_error(SHUNT_ERR_CONTEXT,
+                           "%s says \"%s\": 32 hex digits "
+                           "expected",
+                           path, text);
     return SHUNT_OK;
 }
 
@@ -110,7 +112,7 @@ int shunt_shm_ptrace_scope(void)
 
     if (!read_text("/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)))
         return -1;
-    return atoi(text);
+    return (int)strtol(text, NULL, 10);
 }
 
 int shunt_shm_pidfd_open(pid_t pid)

@@ -12,9 +12,9 @@
 /* A piece of work, taken out of the queue. */
 struct piece {
     shm_job_t *job;
-    size_t     offset;
-    size_t     length; /* 0: nothing to copy, `count` pieces are ended */
-    uint32_t   count;
+    size_t offset;
+    size_t length; /* 0: nothing to copy, `count` pieces are ended */
+    uint32_t count;
 };
 
 static shm_job_t *job_of(shunt_xop_t *op)
@@ -70,10 +70,9 @@ static void fail(shm_job_t *job, shunt_status_t status)
 {
     int32_t good = SHUNT_OK;
 
-    atomic_compare_exchange_strong_explicit(&job->status, &good,
-                                            (int32_t)status,
-                                            memory_order_relaxed,
-                                            memory_order_relaxed);
+    atomic_compare_exchange_strong_explicit(
+        &job->status, &good, (int32_t)status, memory_order_relaxed,
+        memory_order_relaxed);
 }
 
 /* Under the lock. */

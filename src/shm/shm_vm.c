@@ -19,9 +19,9 @@
 #include "shm/shm.h"
 
 enum {
-    TOKEN          = 16,             /* bytes of an incarnation */
-    CALL_MAX       = 1 << 30,        /* bytes of a call; the kernel cuts at 2G */
-    PROOF_FRESH_NS = 1000 * 1000,    /* a write may follow a proof so old */
+    TOKEN          = 16,          /* bytes of an incarnation */
+    CALL_MAX       = 1 << 30,     /* bytes of a call; the kernel cuts at 2G */
+    PROOF_FRESH_NS = 1000 * 1000, /* a write may follow a proof so old */
     PROOF_VALID_NS = 10 * 1000 * 1000 /* and may have ended so long after it */
 };
 
@@ -52,15 +52,13 @@ failed_call(shm_peer_t *peer, int err, uint64_t remote, size_t length)
         return shunt_error(SHUNT_ERR_ADDRESS_NOT_REGISTERED,
                            "%zu bytes at 0x%llx of process %d, or their local "
                            "buffer, are not mapped (for writing)",
-                           length, (unsigned long long)remote,
-                           (int)peer->pid);
+                           length, (unsigned long long)remote, (int)peer->pid);
     case EPERM:
         /* The number of an ended process may belong to another user now. */
         if (shunt_shm_pidfd_dead(peer->pidfd))
             return wrong_process(peer, err);
-        return shunt_error(SHUNT_ERR_PERMISSION,
-                           "process_vm on process %d: %s", (int)peer->pid,
-                           strerror(err));
+        return shunt_error(SHUNT_ERR_PERMISSION, "process_vm on process %d: %s",
+                           (int)peer->pid, strerror(err));
     default:
         return shunt_error(SHUNT_ERR_MEMORY, "process_vm on process %d: %s",
                            (int)peer->pid, strerror(err));
@@ -114,11 +112,9 @@ static shunt_status_t read_some(shm_peer_t *peer, char *local, uint64_t remote,
 {
     uint8_t token[TOKEN];
     struct iovec here[2]  = { { token, TOKEN }, { local, length } };
-    struct iovec there[2] = {
-        { (void *)(uintptr_t)peer->address.token, TOKEN },
-        { (void *)(uintptr_t)remote, length }
-    };
-    ssize_t got = process_vm_readv(peer->pid, here, 2, there, 2, 0);
+    struct iovec there[2] = { { (void *)(uintptr_t)peer->address.token, TOKEN },
+                              { (void *)(uintptr_t)remote, length } };
+    ssize_t got           = process_vm_readv(peer->pid, here, 2, there, 2, 0);
 
     if ((got < 0) && (errno != EFAULT))
         return failed_call(peer, errno, remote, length);

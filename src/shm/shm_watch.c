@@ -10,7 +10,9 @@
 #include "base/error.h"
 #include "shm/shm.h"
 
-enum { DEATHS_AT_ONCE = 16 };
+enum {
+    DEATHS_AT_ONCE = 16
+};
 
 shunt_status_t shunt_shm_watch_add(shm_peer_t *peer)
 {

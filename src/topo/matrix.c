@@ -18,8 +18,8 @@
 /* A device and how far it is from the place at hand. */
 struct rated {
     const char *name;
-    int         distance;
-    size_t      order; /* as given, so that equals keep their order */
+    int distance;
+    size_t order; /* as given, so that equals keep their order */
 };
 
 static int compare(const void *a, const void *b)
@@ -40,8 +40,9 @@ static int rate(shunt_topo_t *topo, size_t place, const char *device)
     return shunt_topo_distance(topo, place, name);
 }
 
-/* Shortest distance of the known ones; the unknown are as near as those. */
-static int nearest(const struct rated *rated, size_t count)
+/* The shortest distance there is; a device that the topology does not know is
+ * taken to be as near as that, because nothing speaks against it. */
+static int settle_unknown(struct rated *rated, size_t count)
 {
     int least = INT_MAX;
     size_t i;
@@ -49,23 +50,30 @@ static int nearest(const struct rated *rated, size_t count)
     for (i = 0; i < count; i++)
         if ((rated[i].distance != TOPO_UNKNOWN) && (rated[i].distance < least))
             least = rated[i].distance;
+    for (i = 0; i < count; i++)
+        if (rated[i].distance == TOPO_UNKNOWN)
+            rated[i].distance = least;
     return least;
 }
 
-/* [["preferred"...], ["available"...]] of sorted devices. */
-static json_t *make_row(const struct rated *rated, size_t count)
+/* [["preferred"...], ["available"...]]: the nearest, and the others by
+ * distance. NULL: no memory, or a name that JSON cannot hold. */
+static json_t *make_row(struct rated *rated, size_t count)
 {
     json_t *preferred = json_array(), *available = json_array();
-    int least = nearest(rated, count);
+    int least = settle_unknown(rated, count), err = 0;
     size_t i;
 
+    qsort(rated, count, sizeof(*rated), compare);
     for (i = 0; i < count; i++)
-        json_array_append_new((rated[i].distance == TOPO_UNKNOWN) ||
-                                      (rated[i].distance == least)
-                                  ? preferred
-                                  : available,
-                              json_string(rated[i].name));
-    return json_pack("[o,o]", preferred, available);
+        err |= json_array_append_new(rated[i].distance == least ? preferred
+                                                                : available,
+                                     json_string(rated[i].name));
+    if (err == 0)
+        return json_pack("[o,o]", preferred, available);
+    json_decref(preferred);
+    json_decref(available);
+    return NULL;
 }
 
 static json_t *rate_place(shunt_topo_t *topo, size_t place,
@@ -74,12 +82,9 @@ static json_t *rate_place(shunt_topo_t *topo, size_t place,
 {
     size_t i;
 
-    for (i = 0; i < count; i++) {
-        rated[i].name     = devices[i];
-        rated[i].distance = rate(topo, place, devices[i]);
-        rated[i].order    = i;
-    }
-    qsort(rated, count, sizeof(*rated), compare);
+    for (i = 0; i < count; i++)
+        rated[i] =
+            (struct rated){ devices[i], rate(topo, place, devices[i]), i };
     return make_row(rated, count);
 }
 
@@ -94,23 +99,36 @@ static json_t *rate_anywhere(const char *const *devices, struct rated *rated,
     return make_row(rated, count);
 }
 
-shunt_status_t shunt_topo_matrix(shunt_topo_t *topo,
-                                 const char *const *devices, size_t count,
-                                 char **json_p)
+static json_t *make_matrix(shunt_topo_t *topo, const char *const *devices,
+                           struct rated *rated, size_t count)
 {
-    struct rated *rated = calloc(count + 1, sizeof(*rated));
-    json_t *matrix      = json_object();
+    json_t *matrix = json_object();
     char name[TOPO_LOCATION_ROOM];
-    char *text = NULL;
+    int err = 0;
     size_t place;
 
-    if ((rated != NULL) && (matrix != NULL)) {
-        for (place = 0; shunt_topo_place(topo, place, name); place++)
-            json_object_set_new(matrix, name,
-                                rate_place(topo, place, devices, rated, count));
+    for (place = 0; shunt_topo_place(topo, place, name); place++)
+        err |= json_object_set_new(
+            matrix, name, rate_place(topo, place, devices, rated, count));
+    err |=
         json_object_set_new(matrix, "*", rate_anywhere(devices, rated, count));
+    if (err == 0)
+        return matrix;
+    json_decref(matrix);
+    return NULL;
+}
+
+shunt_status_t shunt_topo_matrix(shunt_topo_t *topo, const char *const *devices,
+                                 size_t count, char **json_p)
+{
+    struct rated *rated = calloc(count + 1, sizeof(*rated));
+    json_t *matrix      = NULL;
+    char *text          = NULL;
+
+    if (rated != NULL)
+        matrix = make_matrix(topo, devices, rated, count);
+    if (matrix != NULL)
         text = json_dumps(matrix, JSON_PRESERVE_ORDER);
-    }
     json_decref(matrix);
     free(rated);
     if (text == NULL)

@@ -11,8 +11,8 @@
 #include "topo/topo_impl.h"
 
 static pthread_mutex_t load_lock = PTHREAD_MUTEX_INITIALIZER;
-static shunt_topo_t   *loaded;  /* guarded by load_lock, as is the next */
-static unsigned        users;
+static shunt_topo_t *loaded; /* guarded by load_lock, as is the next */
+static unsigned users;
 
 shunt_status_t shunt_topo_get(shunt_topo_t **topo_p)
 {
@@ -44,7 +44,7 @@ void shunt_topo_put(shunt_topo_t *topo)
 bool shunt_topo_parse(const char *location, const char *prefix,
                       unsigned *number_p)
 {
-    size_t length = strlen(prefix), digits;
+    size_t length      = strlen(prefix), digits;
     const char *number = location + length;
 
     if (strncmp(location, prefix, length) != 0)

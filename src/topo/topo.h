@@ -13,7 +13,7 @@ typedef struct shunt_topo shunt_topo_t;
 
 /* Take a reference to the process's topology. */
 shunt_status_t shunt_topo_get(shunt_topo_t **topo_p);
-void           shunt_topo_put(shunt_topo_t *topo);
+void shunt_topo_put(shunt_topo_t *topo);
 
 /* NUMA nodes, at least 1. */
 unsigned shunt_topo_nodes(shunt_topo_t *topo);
@@ -35,9 +35,8 @@ shunt_status_t shunt_topo_bind(shunt_topo_t *topo, void *addr, size_t length,
  * these devices ("eth0", "mlx5_0:1": the part before ':' is hwloc's name). A
  * device hwloc does not know is preferred everywhere. malloc'ed text.
  */
-shunt_status_t shunt_topo_matrix(shunt_topo_t *topo,
-                                 const char *const *devices, size_t count,
-                                 char **json_p);
+shunt_status_t shunt_topo_matrix(shunt_topo_t *topo, const char *const *devices,
+                                 size_t count, char **json_p);
 
 /* For people: what hwloc found, "hwloc 2.9.0, 1 NUMA node". Static text. */
 const char *shunt_topo_describe(shunt_topo_t *topo);

@@ -14,12 +14,12 @@
 /* Distances, nearest first. Latencies between nodes, which are 10 for the node
  * itself and up to 254, are added to DISTANCE_NODES. */
 enum {
-    DISTANCE_SWITCH  = 1, /* below one PCI switch */
-    DISTANCE_ROOT    = 2, /* below one PCI root */
-    DISTANCE_NODE    = 3, /* at the same NUMA node */
-    DISTANCE_NODES   = 4,
-    LATENCY_PACKAGE  = 20, /* guesses where the firmware tells nothing */
-    LATENCY_MACHINE  = 40
+    DISTANCE_SWITCH = 1, /* below one PCI switch */
+    DISTANCE_ROOT   = 2, /* below one PCI root */
+    DISTANCE_NODE   = 3, /* at the same NUMA node */
+    DISTANCE_NODES  = 4,
+    LATENCY_PACKAGE = 20, /* guesses where the firmware tells nothing */
+    LATENCY_MACHINE = 40
 };
 
 enum {
@@ -102,8 +102,8 @@ bool shunt_topo_place(shunt_topo_t *topo, size_t index,
                  topo->gpus[index - topo->nodes].name);
         return true;
     }
-    node = hwloc_get_obj_by_type(topo->hwloc, HWLOC_OBJ_NUMANODE,
-                                 (unsigned)index);
+    node =
+        hwloc_get_obj_by_type(topo->hwloc, HWLOC_OBJ_NUMANODE, (unsigned)index);
     snprintf(name, TOPO_LOCATION_ROOM, "cpu:%u",
              node == NULL ? 0 : node->os_index);
     return true;
@@ -113,8 +113,8 @@ bool shunt_topo_place(shunt_topo_t *topo, size_t index,
 
 static int guess_latency(shunt_topo_t *topo, hwloc_obj_t a, hwloc_obj_t b)
 {
-    hwloc_obj_t common = hwloc_get_common_ancestor_obj(topo->hwloc, a->parent,
-                                                       b->parent);
+    hwloc_obj_t common =
+        hwloc_get_common_ancestor_obj(topo->hwloc, a->parent, b->parent);
 
     return (common != NULL) && (common->type != HWLOC_OBJ_MACHINE)
                ? LATENCY_PACKAGE
@@ -143,11 +143,11 @@ static int node_distance(shunt_topo_t *topo, hwloc_obj_t node,
 
     if (hwloc_bitmap_isset(set, node->os_index))
         return DISTANCE_NODE;
-    hwloc_bitmap_foreach_begin(id, set)
-        other = hwloc_get_numanode_obj_by_os_index(topo->hwloc, id);
-        value = other == NULL ? INT_MAX : latency(topo, node, other);
-        if (value < least)
-            least = value;
+    hwloc_bitmap_foreach_begin(id, set) other =
+        hwloc_get_numanode_obj_by_os_index(topo->hwloc, id);
+    value = other == NULL ? INT_MAX : latency(topo, node, other);
+    if (value < least)
+        least = value;
     hwloc_bitmap_foreach_end();
     return least == INT_MAX ? INT_MAX : DISTANCE_NODES + least;
 }
@@ -213,8 +213,8 @@ int shunt_topo_distance(shunt_topo_t *topo, size_t index, const char *device)
     if (index >= topo->nodes)
         return gpu_distance(topo, topo->gpus[index - topo->nodes].object,
                             object);
-    node = hwloc_get_obj_by_type(topo->hwloc, HWLOC_OBJ_NUMANODE,
-                                 (unsigned)index);
+    node =
+        hwloc_get_obj_by_type(topo->hwloc, HWLOC_OBJ_NUMANODE, (unsigned)index);
     if (node == NULL)
         return TOPO_UNKNOWN;
     return node_distance(

@@ -45,16 +45,16 @@ static void set_filters(hwloc_topology_t hwloc)
                                    HWLOC_TYPE_FILTER_KEEP_NONE);
     hwloc_topology_set_type_filter(hwloc, HWLOC_OBJ_MISC,
                                    HWLOC_TYPE_FILTER_KEEP_NONE);
-    hwloc_topology_set_io_types_filter(hwloc,
-                                       HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+    hwloc_topology_set_io_types_filter(hwloc, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
     leave_out_slow_components(hwloc);
 }
 
 static void describe(shunt_topo_t *topo)
 {
-    snprintf(topo->text, sizeof(topo->text), "hwloc %s, %u NUMA node%s, %u GPU%s%s",
-             HWLOC_VERSION, topo->nodes, topo->nodes == 1 ? "" : "s",
-             topo->gpu_count, topo->gpu_count == 1 ? "" : "s",
+    snprintf(topo->text, sizeof(topo->text),
+             "hwloc %s, %u NUMA node%s, %u GPU%s%s", HWLOC_VERSION, topo->nodes,
+             topo->nodes == 1 ? "" : "s", topo->gpu_count,
+             topo->gpu_count == 1 ? "" : "s",
              topo->this_system ? "" : ", not of this host");
 }
 
@@ -63,10 +63,9 @@ static void find_latencies(shunt_topo_t *topo)
 {
     unsigned count = 1;
 
-    if ((hwloc_distances_get_by_type(topo->hwloc, HWLOC_OBJ_NUMANODE, &count,
-                                     &topo->latencies,
-                                     HWLOC_DISTANCES_KIND_MEANS_LATENCY,
-                                     0) != 0) ||
+    if ((hwloc_distances_get_by_type(
+             topo->hwloc, HWLOC_OBJ_NUMANODE, &count, &topo->latencies,
+             HWLOC_DISTANCES_KIND_MEANS_LATENCY, 0) != 0) ||
         (count == 0))
         topo->latencies = NULL;
 }
@@ -135,8 +134,8 @@ static size_t sample_pages(uintptr_t start, size_t length,
     size_t first = start & ~(page - 1);
     size_t total = (start + length - first + page - 1) / page;
     size_t head  = total < TOPO_SAMPLES / 2 ? total : TOPO_SAMPLES / 2;
-    size_t rest  = total - head, count = 0, i;
-    size_t tail  = rest < TOPO_SAMPLES / 2 ? rest : TOPO_SAMPLES / 2;
+    size_t rest = total - head, count = 0, i;
+    size_t tail = rest < TOPO_SAMPLES / 2 ? rest : TOPO_SAMPLES / 2;
 
     for (i = 0; i < head; i++)
         pages[count++] = (void *)(first + i * page);

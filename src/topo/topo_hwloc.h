@@ -15,18 +15,18 @@ enum {
 };
 
 typedef struct topo_gpu {
-    char        name[16]; /* "cuda:0" */
+    char name[16]; /* "cuda:0" */
     hwloc_obj_t object;
 } topo_gpu_t;
 
 struct shunt_topo {
-    hwloc_topology_t          hwloc;
+    hwloc_topology_t hwloc;
     struct hwloc_distances_s *latencies; /* between nodes, or NULL */
-    unsigned                  nodes;
-    bool                      this_system; /* not XML, not synthetic */
-    unsigned                  gpu_count;
-    topo_gpu_t                gpus[TOPO_GPUS_MAX];
-    char                      text[96];
+    unsigned nodes;
+    bool this_system; /* not XML, not synthetic */
+    unsigned gpu_count;
+    topo_gpu_t gpus[TOPO_GPUS_MAX];
+    char text[96];
 };
 
 void shunt_topo_find_gpus(shunt_topo_t *topo);

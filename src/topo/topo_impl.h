@@ -12,14 +12,12 @@
 
 enum {
     TOPO_LOCATION_ROOM = 32,
-    /* Distance of a device that the topology does not know: near, because
-     * nothing speaks against it. */
-    TOPO_UNKNOWN = -1
+    TOPO_UNKNOWN = -1 /* distance of a device that is not in the topology */
 };
 
 /* Load; NULL with a sentence when it cannot be. */
 shunt_topo_t *shunt_topo_load(void);
-void          shunt_topo_unload(shunt_topo_t *topo);
+void shunt_topo_unload(shunt_topo_t *topo);
 
 /* Places that memory may be at, "cpu:0" or "cuda:1". False: no more. */
 bool shunt_topo_place(shunt_topo_t *topo, size_t index,

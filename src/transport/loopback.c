@@ -17,7 +17,7 @@
 
 /* A rail embeds shunt_xport_t first; the rest is the transport's own. */
 typedef struct loopback {
-    shunt_xport_t       super;
+    shunt_xport_t super;
     shunt_incarnation_t incarnation;
 } loopback_t;
 
@@ -88,8 +88,7 @@ static shunt_status_t loopback_address(shunt_xport_t *xport, void *address,
  * rail does not reach it, which is an answer and not an error. */
 static shunt_status_t loopback_peer_open(shunt_xport_t *xport,
                                          const void *address, size_t length,
-                                         void *peer_arg,
-                                         shunt_xpeer_t **peer_p)
+                                         void *peer_arg, shunt_xpeer_t **peer_p)
 {
     loopback_t *loopback = (loopback_t *)xport;
 
@@ -133,17 +132,15 @@ static unsigned loopback_progress(shunt_xport_t *xport)
 
 /* Slots not named here get the loader's stubs: no registration, no keys, no
  * file descriptor. */
-const shunt_xops_t shunt_loopback_xops = {
-    .abi        = SHUNT_TRANSPORT_ABI,
-    .size       = sizeof(shunt_xops_t),
-    .name       = "loopback",
-    .devices    = loopback_devices,
-    .open       = loopback_open,
-    .close      = loopback_close,
-    .attr       = loopback_attr,
-    .address    = loopback_address,
-    .peer_open  = loopback_peer_open,
-    .peer_close = loopback_peer_close,
-    .post       = loopback_post,
-    .progress   = loopback_progress
-};
+const shunt_xops_t shunt_loopback_xops = { .abi        = SHUNT_TRANSPORT_ABI,
+                                           .size       = sizeof(shunt_xops_t),
+                                           .name       = "loopback",
+                                           .devices    = loopback_devices,
+                                           .open       = loopback_open,
+                                           .close      = loopback_close,
+                                           .attr       = loopback_attr,
+                                           .address    = loopback_address,
+                                           .peer_open  = loopback_peer_open,
+                                           .peer_close = loopback_peer_close,
+                                           .post       = loopback_post,
+                                           .progress   = loopback_progress };

@@ -21,11 +21,12 @@
 #include "base/log.h"
 
 /* X(name, is the own-segment transport), in order of preference. */
-#define BUILTIN_TRANSPORTS(X)                                                  \
-    X(shm, false)                                                              \
+#define BUILTIN_TRANSPORTS(X) \
+    X(shm, false)             \
     X(loopback, true)
 
-#define DECLARE_OPS(_name, _self) extern const shunt_xops_t shunt_##_name##_xops;
+#define DECLARE_OPS(_name, _self) \
+    extern const shunt_xops_t shunt_##_name##_xops;
 BUILTIN_TRANSPORTS(DECLARE_OPS)
 #undef DECLARE_OPS
 
@@ -51,8 +52,8 @@ static const shunt_conf_table_t conf_table = { "transport", conf_fields,
 static shunt_log_part_t log_part = SHUNT_LOG_PART("transport");
 
 static shunt_transport_t transports[SHUNT_TRANSPORTS_MAX];
-static size_t            transport_count;
-static pthread_once_t    load_once = PTHREAD_ONCE_INIT;
+static size_t transport_count;
+static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 /* ---- the list --------------------------------------------------------- */
 

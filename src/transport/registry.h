@@ -16,12 +16,12 @@ enum {
 
 /* One transport, usable or not. */
 typedef struct shunt_transport {
-    shunt_xops_t ops;         /* adopted: every slot is filled */
-    char         name[SHUNT_TRANSPORT_NAME_MAX + 1];
-    char         origin[256]; /* "built in", or the module's file */
-    char         reason[256]; /* why it is not usable; "" when it is */
-    bool         usable;
-    bool         self; /* the own-segment transport */
+    shunt_xops_t ops; /* adopted: every slot is filled */
+    char name[SHUNT_TRANSPORT_NAME_MAX + 1];
+    char origin[256]; /* "built in", or the module's file */
+    char reason[256]; /* why it is not usable; "" when it is */
+    bool usable;
+    bool self; /* the own-segment transport */
 } shunt_transport_t;
 
 /*
@@ -30,7 +30,8 @@ typedef struct shunt_transport {
  * most 15), a required slot missing. A shorter table is an older plugin, not
  * an error; a longer one is cut.
  */
-shunt_status_t shunt_transport_adopt(const shunt_xops_t *src, shunt_xops_t *dst);
+shunt_status_t shunt_transport_adopt(const shunt_xops_t *src,
+                                     shunt_xops_t *dst);
 
 /* 1 to 15 lower case letters and digits? */
 bool shunt_transport_name_valid(const char *name, size_t length);
@@ -48,9 +49,9 @@ SHUNT_PRIV size_t shunt_transport_list(const shunt_transport_t **list_p);
  * for, best first; order[] gets indexes into the list. A name that is not
  * there or not usable: NOT_SUPPORTED_TRANSPORT, naming it, the reason and
  * what there is; never silently another. Mixing names and ^names, empty items
- * and duplicates: INVALID_ARGUMENT. ^name of what is not there takes nothing away: a
- * warning. The own-segment transport (loopback) is
- * always in, first, whatever is asked.
+ * and duplicates: INVALID_ARGUMENT. ^name of what is not there takes nothing
+ * away: a warning. The own-segment transport (loopback) is always in, first,
+ * whatever is asked.
  */
 shunt_status_t shunt_transport_select(const char *wanted,
                                       unsigned order[SHUNT_TRANSPORTS_MAX],

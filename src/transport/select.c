@@ -15,12 +15,12 @@ static shunt_log_part_t log_part = SHUNT_LOG_PART("transport");
 
 /* One selection being made. */
 struct selection {
-    const char              *wanted; /* as given, for messages */
+    const char *wanted; /* as given, for messages */
     const shunt_transport_t *list;
-    size_t                   total;
-    unsigned                *order;
-    size_t                   count;
-    bool                     named[SHUNT_TRANSPORTS_MAX]; /* seen in wanted */
+    size_t total;
+    unsigned *order;
+    size_t count;
+    bool named[SHUNT_TRANSPORTS_MAX]; /* seen in wanted */
 };
 
 static void take(struct selection *sel, size_t index)

@@ -144,17 +144,18 @@ static ucs_status_t on_close(void *arg, const void *header,
     (void)length;
     (void)param;
     if (peer != NULL)
-        shunt_ucx_peer_fail(peer, wire.status < 0 ? (shunt_status_t)wire.status :
-                                                    SHUNT_ERR_ENDPOINT);
+        shunt_ucx_peer_fail(peer, wire.status < 0 ? (shunt_status_t)wire.status
+                                                  : SHUNT_ERR_ENDPOINT);
     return UCS_OK;
 }
 
 shunt_status_t shunt_ucx_handle(ucp_worker_h worker, unsigned id,
                                 ucp_am_recv_callback_t fn, void *arg)
 {
-    ucp_am_handler_param_t param = { .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID |
-                                                   UCP_AM_HANDLER_PARAM_FIELD_CB |
-                                                   UCP_AM_HANDLER_PARAM_FIELD_ARG,
+    ucp_am_handler_param_t param = { .field_mask =
+                                         UCP_AM_HANDLER_PARAM_FIELD_ID |
+                                         UCP_AM_HANDLER_PARAM_FIELD_CB |
+                                         UCP_AM_HANDLER_PARAM_FIELD_ARG,
                                      .id  = id,
                                      .cb  = fn,
                                      .arg = arg };
@@ -169,18 +170,19 @@ shunt_status_t shunt_ucx_handle(ucp_worker_h worker, unsigned id,
 shunt_status_t shunt_ucx_answer_init(ucx_rail_t *rail)
 {
     static const struct {
-        unsigned               id;
+        unsigned id;
         ucp_am_recv_callback_t fn;
-    } handlers[] = { { UCX_FRAME_ACK, on_ack },
-                     { UCX_FRAME_DATA, on_data },
-                     { UCX_FRAME_FAIL, on_fail },
-                     { UCX_FRAME_CLOSE, on_close } };
+    } handlers[]          = { { UCX_FRAME_ACK, on_ack },
+                              { UCX_FRAME_DATA, on_data },
+                              { UCX_FRAME_FAIL, on_fail },
+                              { UCX_FRAME_CLOSE, on_close } };
     shunt_status_t status = SHUNT_OK;
     unsigned i;
 
-    for (i = 0; (i < sizeof(handlers) / sizeof(handlers[0])) &&
-                (status == SHUNT_OK); i++)
-        status = shunt_ucx_handle(rail->reach, handlers[i].id, handlers[i].fn,
-                                  rail);
+    for (i = 0;
+         (i < sizeof(handlers) / sizeof(handlers[0])) && (status == SHUNT_OK);
+         i++)
+        status =
+            shunt_ucx_handle(rail->reach, handlers[i].id, handlers[i].fn, rail);
     return status;
 }

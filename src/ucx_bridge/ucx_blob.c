@@ -45,23 +45,26 @@ shunt_status_t shunt_ucx_blob_open(const void *blob, size_t length,
     if ((blob == NULL) || (length < size))
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "ucx %s of %zu bytes: at least %zu expected (was "
-                           "it cut?)", what, length, size);
+                           "it cut?)",
+                           what, length, size);
     memcpy(&head, blob, sizeof(head));
     if (head.magic != magic)
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "ucx %s begins with %08x: %08x expected (another "
-                           "transport's, or another byte order)", what,
-                           head.magic, magic);
+                           "transport's, or another byte order)",
+                           what, head.magic, magic);
     if ((head.version < UCX_WIRE_VERSION) || (head.length != length) ||
         (head.header < size) || (head.header > length))
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "ucx %s of %zu bytes says version %u, length %u, "
-                           "header %u: not a whole one", what, length,
-                           head.version, head.length, head.header);
+                           "header %u: not a whole one",
+                           what, length, head.version, head.length,
+                           head.header);
     if (head.checksum != checksum(blob, length))
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "ucx %s of %zu bytes has a wrong checksum: damaged "
-                           "on its way", what, length);
+                           "on its way",
+                           what, length);
     memcpy(header, blob, size);
     return SHUNT_OK;
 }

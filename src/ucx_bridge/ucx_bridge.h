@@ -38,12 +38,12 @@
 enum {
     UCX_DEVICE_NAME = 48, /* as in shunt_xdevice_t */
     UCX_BUCKETS     = 256,
-    UCX_GROUPS      = 3,    /* two flushes in flight, one group gathering */
-    UCX_WINDOW_MAX  = 1024, /* posts of a session */
-    UCX_OWED_MAX    = 4096, /* replies to a guest: several windows */
+    UCX_GROUPS      = 3,       /* two flushes in flight, one group gathering */
+    UCX_WINDOW_MAX  = 1024,    /* posts of a session */
+    UCX_OWED_MAX    = 4096,    /* replies to a guest: several windows */
     UCX_REPLIES_MAX = 1 << 20, /* and to all of them */
-    UCX_LEAVING_MAX = 64, /* sessions that wait to say goodbye */
-    UCX_SLOT_BITS   = 20, /* of a session's id; the others are random */
+    UCX_LEAVING_MAX = 64,      /* sessions that wait to say goodbye */
+    UCX_SLOT_BITS   = 20,      /* of a session's id; the others are random */
     UCX_BUDGET      = 4 << 20, /* bytes sent to one session in a row */
     UCX_PART_MS     = 500      /* to take leave, and to get posts back */
 };
@@ -51,102 +51,102 @@ enum {
 /* ---- settings (ucx_conf.c, ucx_environ.c) ------------------------------ */
 
 typedef struct ucx_conf {
-    char    *devices;
-    char    *protocol;
-    size_t   fragment;
-    size_t   best_post;
-    size_t   window_bytes;
+    char *devices;
+    char *protocol;
+    size_t fragment;
+    size_t best_post;
+    size_t window_bytes;
     unsigned window;
 } ucx_conf_t;
 
 /* ---- devices (ucx_device.c, ucx_probe.c) ------------------------------- */
 
 typedef struct ucx_device {
-    char       name[UCX_DEVICE_NAME];
-    char       reason[160]; /* "" when it can be used */
+    char name[UCX_DEVICE_NAME];
+    char reason[160]; /* "" when it can be used */
     ucx_kind_t kind;
 } ucx_device_t;
 
 /* What a device's transports can do. */
 typedef struct ucx_caps {
-    bool     rma;        /* reads and writes remote memory by itself */
-    size_t   am_short;   /* longest message that can be sent at once */
-    uint64_t bandwidth;  /* bytes/s; 0 unknown */
+    bool rma;           /* reads and writes remote memory by itself */
+    size_t am_short;    /* longest message that can be sent at once */
+    uint64_t bandwidth; /* bytes/s; 0 unknown */
 } ucx_caps_t;
 
 /* ---- objects ----------------------------------------------------------- */
 
 /* Numbers for pointers, with reuse: regions and sessions. */
 typedef struct ucx_table {
-    void   **entries;
+    void **entries;
     uint32_t room;
     uint32_t hint; /* no free entry below */
 } ucx_table_t;
 
 typedef struct ucx_rail {
-    shunt_xport_t        super;
+    shunt_xport_t super;
     const shunt_xhost_t *host;
-    ucx_conf_t           conf;
-    ucx_device_t         device;
-    ucx_caps_t           caps;
-    ucx_mode_t           mode;
-    uint32_t             fragment; /* payload of a frame we send, at most */
-    ucp_context_h        context;
-    ucp_worker_h         serve;
-    ucp_worker_h         reach;
-    int                  epoll_fd;
-    void                *address; /* ours, ready to be handed out */
-    size_t               address_length;
-    void                *reach_address; /* where answers are to be sent */
-    size_t               reach_length;
-    uint64_t             life;
-    bool                 more; /* progress has something to do at once */
-    bool                 progressing; /* inside progress() */
+    ucx_conf_t conf;
+    ucx_device_t device;
+    ucx_caps_t caps;
+    ucx_mode_t mode;
+    uint32_t fragment; /* payload of a frame we send, at most */
+    ucp_context_h context;
+    ucp_worker_h serve;
+    ucp_worker_h reach;
+    int epoll_fd;
+    void *address; /* ours, ready to be handed out */
+    size_t address_length;
+    void *reach_address; /* where answers are to be sent */
+    size_t reach_length;
+    uint64_t life;
+    bool more;        /* progress has something to do at once */
+    bool progressing; /* inside progress() */
 
     ucx_table_t regions;
-    ucx_link_t  ended; /* posts to be reported */
+    ucx_link_t ended; /* posts to be reported */
 
     ucx_table_t slots; /* peers by slot */
-    ucx_link_t  peers;
-    ucx_link_t  work; /* peers that progress has to look after */
-    unsigned    leaving;
-    unsigned    aborting; /* RMA: sessions whose posts UCX still has */
+    ucx_link_t peers;
+    ucx_link_t work; /* peers that progress has to look after */
+    unsigned leaving;
+    unsigned aborting; /* RMA: sessions whose posts UCX still has */
 
-    ucx_link_t        guests;
-    ucx_link_t        guest_work;
+    ucx_link_t guests;
+    ucx_link_t guest_work;
     struct ucx_guest *buckets[UCX_BUCKETS];
-    shunt_pool_t      replies;
+    shunt_pool_t replies;
 } ucx_rail_t;
 
 struct shunt_xmem {
-    ucx_rail_t    *rail;
-    char          *addr;
-    size_t         length;
+    ucx_rail_t *rail;
+    char *addr;
+    size_t length;
     shunt_access_t access;
-    uint32_t       slot;
-    uint64_t       cookie;
-    ucp_mem_h      memh; /* RMA; NULL else */
+    uint32_t slot;
+    uint64_t cookie;
+    ucp_mem_h memh; /* RMA; NULL else */
 };
 
 struct shunt_xkey {
-    ucx_link_t  link;
-    uint64_t    addr;
-    uint64_t    length;
-    uint64_t    cookie;
-    uint32_t    slot;
-    bool        writable;
-    bool        closed; /* by the engine; posts have it still (RMA) */
-    uint32_t    posts;
-    ucp_rkey_h  rkey; /* RMA; NULL else */
+    ucx_link_t link;
+    uint64_t addr;
+    uint64_t length;
+    uint64_t cookie;
+    uint32_t slot;
+    bool writable;
+    bool closed; /* by the engine; posts have it still (RMA) */
+    uint32_t posts;
+    ucp_rkey_h rkey; /* RMA; NULL else */
 };
 
 /* Writes made visible by one flush (RMA). */
 typedef struct ucx_group {
     shunt_xpeer_t *peer;
-    ucx_link_t     posts;   /* put by UCX, waiting for the flush */
-    uint32_t       pending; /* puts and the flush that have not ended */
-    bool           flushing;
-    bool           due; /* to be flushed as soon as there is room */
+    ucx_link_t posts; /* put by UCX, waiting for the flush */
+    uint32_t pending; /* puts and the flush that have not ended */
+    bool flushing;
+    bool due; /* to be flushed as soon as there is room */
     shunt_status_t status;
 } ucx_group_t;
 
@@ -158,44 +158,44 @@ typedef enum {
 
 /* A session of ours. */
 struct shunt_xpeer {
-    ucx_link_t       link; /* in rail->peers */
-    ucx_link_t       work;
-    ucx_rail_t      *rail;
-    void            *arg;
-    ucp_ep_h         ep;
+    ucx_link_t link; /* in rail->peers */
+    ucx_link_t work;
+    ucx_rail_t *rail;
+    void *arg;
+    ucp_ep_h ep;
     ucx_peer_state_t state;
-    shunt_status_t   error;
-    bool             told; /* host->peer_failed() was called */
-    bool             greeted;
-    uint32_t         slot;
-    uint32_t         fragment;
-    uint32_t         frame;
-    uint32_t         write_number;
-    uint32_t         read_number;
-    uint32_t         outstanding;
-    size_t           outstanding_bytes;
-    uint64_t         id; /* random, low bits are the slot */
-    uint64_t         life; /* of the other rail */
-    uint64_t         since; /* ns: when leaving began */
-    ucx_link_t       sending; /* not all of it sent */
-    ucx_link_t       writes;  /* sent, not acknowledged */
-    ucx_link_t       reads;   /* asked for; RMA: with UCX */
-    ucx_link_t       keys;
-    ucx_group_t      groups[UCX_GROUPS];
-    unsigned         gathering; /* index of the group that takes posts */
+    shunt_status_t error;
+    bool told; /* host->peer_failed() was called */
+    bool greeted;
+    uint32_t slot;
+    uint32_t fragment;
+    uint32_t frame;
+    uint32_t write_number;
+    uint32_t read_number;
+    uint32_t outstanding;
+    size_t outstanding_bytes;
+    uint64_t id;        /* random, low bits are the slot */
+    uint64_t life;      /* of the other rail */
+    uint64_t since;     /* ns: when leaving began */
+    ucx_link_t sending; /* not all of it sent */
+    ucx_link_t writes;  /* sent, not acknowledged */
+    ucx_link_t reads;   /* asked for; RMA: with UCX */
+    ucx_link_t keys;
+    ucx_group_t groups[UCX_GROUPS];
+    unsigned gathering; /* index of the group that takes posts */
 };
 
 /* A post's own part. */
 typedef struct __attribute__((may_alias)) ucx_post {
-    ucx_link_t     link;
+    ucx_link_t link;
     shunt_xpeer_t *peer;
-    size_t         done; /* bytes sent (write) or received (read); RMA: 1
-                            when UCX has let go of it */
-    uint32_t       number;
-    int32_t        status;
+    size_t done; /* bytes sent (write) or received (read); RMA: 1
+                    when UCX has let go of it */
+    uint32_t number;
+    int32_t status;
     union {
-        uint64_t     cookie; /* MESSAGES */
-        ucx_group_t *group;  /* RMA; NULL for reads */
+        uint64_t cookie;    /* MESSAGES */
+        ucx_group_t *group; /* RMA; NULL for reads */
     } u;
     uint32_t slot;
 } ucx_post_t;
@@ -204,35 +204,35 @@ _Static_assert(sizeof(ucx_post_t) <= SHUNT_XOP_PRIV, "fits into a post");
 
 /* Something a guest is owed: the bytes of a read, or word of a refusal. */
 typedef struct ucx_reply {
-    ucx_link_t      link;
-    shunt_xmem_t   *region;
-    char           *from;
-    uint64_t        length;
-    uint64_t        offset;
-    uint32_t        number;
-    shunt_opcode_t  opcode;
-    shunt_status_t  status;
+    ucx_link_t link;
+    shunt_xmem_t *region;
+    char *from;
+    uint64_t length;
+    uint64_t offset;
+    uint32_t number;
+    shunt_opcode_t opcode;
+    shunt_status_t status;
 } ucx_reply_t;
 
 /* A session of another engine's, as its target sees it. */
 typedef struct ucx_guest {
     struct ucx_guest *next; /* in its bucket */
-    ucx_link_t        link; /* in rail->guests */
-    ucx_link_t        work;
-    ucx_rail_t       *rail;
-    ucp_ep_h          ep; /* to answer by */
-    void             *address; /* until ep is made */
-    uint64_t          id;
-    uint32_t          fragment;
-    uint32_t          frame;   /* expected next */
-    uint32_t          written; /* writes done, and acknowledged */
-    uint32_t          acked;
-    uint32_t          refused; /* number of the write being skipped, or 0 */
-    uint32_t          owed;    /* replies */
-    bool              gone;   /* said BYE, or its connection is lost */
-    shunt_status_t    close; /* to be sent away with this */
-    ucx_link_t        fails;
-    ucx_link_t        reads;
+    ucx_link_t link;        /* in rail->guests */
+    ucx_link_t work;
+    ucx_rail_t *rail;
+    ucp_ep_h ep;   /* to answer by */
+    void *address; /* until ep is made */
+    uint64_t id;
+    uint32_t fragment;
+    uint32_t frame;   /* expected next */
+    uint32_t written; /* writes done, and acknowledged */
+    uint32_t acked;
+    uint32_t refused;     /* number of the write being skipped, or 0 */
+    uint32_t owed;        /* replies */
+    bool gone;            /* said BYE, or its connection is lost */
+    shunt_status_t close; /* to be sent away with this */
+    ucx_link_t fails;
+    ucx_link_t reads;
 } ucx_guest_t;
 
 extern shunt_log_part_t shunt_ucx_log;
@@ -332,9 +332,8 @@ void shunt_ucx_mem_dereg(shunt_xport_t *xport, shunt_xmem_t *mem);
 shunt_status_t shunt_ucx_mem_pack(shunt_xport_t *xport, shunt_xmem_t *mem,
                                   void *key, size_t *length_p);
 shunt_status_t shunt_ucx_key_open(shunt_xport_t *xport, shunt_xpeer_t *peer,
-                                  const void *key, size_t length,
-                                  uint64_t addr, uint64_t bytes,
-                                  shunt_xkey_t **key_p);
+                                  const void *key, size_t length, uint64_t addr,
+                                  uint64_t bytes, shunt_xkey_t **key_p);
 void shunt_ucx_key_close(shunt_xport_t *xport, shunt_xpeer_t *peer,
                          shunt_xkey_t *key);
 

@@ -40,7 +40,8 @@ static shunt_status_t check(const ucx_conf_t *conf)
         (strcmp(conf->protocol, "messages") != 0))
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "SHUNT_UCX_PROTOCOL is \"%s\": auto, rma or "
-                           "messages expected", conf->protocol);
+                           "messages expected",
+                           conf->protocol);
     if ((conf->window == 0) || (conf->window > UCX_WINDOW_MAX))
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "SHUNT_UCX_WINDOW is %u: 1 to %d expected",
@@ -51,7 +52,8 @@ static shunt_status_t check(const ucx_conf_t *conf)
             SHUNT_ERR_INVALID_ARGUMENT,
             "SHUNT_UCX_FRAGMENT %zu, SHUNT_UCX_BEST_POST %zu, "
             "SHUNT_UCX_WINDOW_BYTES %zu: at least 256, 4096 and the best post "
-            "expected", conf->fragment, conf->best_post, conf->window_bytes);
+            "expected",
+            conf->fragment, conf->best_post, conf->window_bytes);
     return SHUNT_OK;
 }
 

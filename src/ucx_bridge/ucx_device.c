@@ -14,9 +14,9 @@
 
 typedef struct listing {
     ucx_device_t *devices;
-    size_t        count;
-    size_t        room;
-    bool          failed; /* out of memory */
+    size_t count;
+    size_t room;
+    bool failed; /* out of memory */
 } listing_t;
 
 static ucx_device_t *find(const listing_t *list, const char *name)
@@ -239,7 +239,8 @@ shunt_status_t shunt_ucx_device_find(const char *name, ucx_device_t *device)
     if (found == NULL)
         status = shunt_error(SHUNT_ERR_DEVICE_NOT_FOUND,
                              "ucx: there is no device \"%s\" (shunt_info -d "
-                             "lists them)", name == NULL ? "" : name);
+                             "lists them)",
+                             name == NULL ? "" : name);
     else if (found->reason[0] != '\0')
         status = shunt_error(SHUNT_ERR_DEVICE_NOT_FOUND,
                              "ucx: %s cannot be used: %s", name, found->reason);

@@ -15,7 +15,7 @@
 typedef struct preset {
     const char *name;
     const char *value;
-    ucx_kind_t  kind;
+    ucx_kind_t kind;
 } preset_t;
 
 /* Segments: room for 512 KiB and headers, the best of 16 KiB to 4 MiB; with
@@ -93,8 +93,10 @@ shunt_status_t shunt_ucx_config(const ucx_device_t *device, ucx_mode_t mode,
                            device->name);
     status = ucp_config_read(NULL, NULL, &config);
     if (status != UCS_OK)
-        return shunt_error(SHUNT_ERR_CONTEXT, "UCX configuration: %s (is a "
-                           "UCX_* variable wrong?)", ucs_status_string(status));
+        return shunt_error(SHUNT_ERR_CONTEXT,
+                           "UCX configuration: %s (is a "
+                           "UCX_* variable wrong?)",
+                           ucs_status_string(status));
     if (modify(config, "NET_DEVICES", device->name) &&
         modify(config, "TLS", tls) &&
         ((mode != UCX_MODE_MESSAGES) || modify_messages(config))) {
@@ -107,10 +109,9 @@ shunt_status_t shunt_ucx_config(const ucx_device_t *device, ucx_mode_t mode,
 
 static bool is_ib(const char *name, size_t length)
 {
-    return ((length >= 2) && ((strncmp(name, "rc", 2) == 0) ||
-                              (strncmp(name, "ud", 2) == 0) ||
-                              (strncmp(name, "dc", 2) == 0) ||
-                              (strncmp(name, "ib", 2) == 0)));
+    return ((length >= 2) &&
+            ((strncmp(name, "rc", 2) == 0) || (strncmp(name, "ud", 2) == 0) ||
+             (strncmp(name, "dc", 2) == 0) || (strncmp(name, "ib", 2) == 0)));
 }
 
 /* Those of the user's list that are for such a device. */

@@ -37,8 +37,8 @@ void shunt_ucx_group_join(shunt_xpeer_t *peer, ucx_post_t *post)
 /* The oldest has the cause, the others follow. */
 static void end(ucx_group_t *group)
 {
-    shunt_status_t rest = group->status == SHUNT_OK ? SHUNT_OK :
-                                                      SHUNT_ERR_FLUSHED;
+    shunt_status_t rest =
+        group->status == SHUNT_OK ? SHUNT_OK : SHUNT_ERR_FLUSHED;
     shunt_status_t status = group->status;
     ucx_post_t *post;
 
@@ -93,8 +93,8 @@ void shunt_ucx_group_flush(shunt_xpeer_t *peer)
     int next                  = idle_group(peer);
     ucp_request_param_t param = { .op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK |
                                                   UCP_OP_ATTR_FIELD_USER_DATA,
-                                  .cb           = { .send = on_flushed },
-                                  .user_data    = group };
+                                  .cb        = { .send = on_flushed },
+                                  .user_data = group };
     ucs_status_ptr_t result;
 
     if (ucx_list_empty(&group->posts))

@@ -38,10 +38,10 @@ ucx_guest_t *shunt_ucx_guest_create(ucx_rail_t *rail,
         return NULL;
     }
     memcpy(guest->address, address, length);
-    guest->rail     = rail;
-    guest->id       = hello->session;
-    guest->fragment = hello->fragment < rail->fragment ? hello->fragment :
-                                                         rail->fragment;
+    guest->rail = rail;
+    guest->id   = hello->session;
+    guest->fragment =
+        hello->fragment < rail->fragment ? hello->fragment : rail->fragment;
     ucx_list_init(&guest->work);
     ucx_list_init(&guest->fails);
     ucx_list_init(&guest->reads);
@@ -120,14 +120,13 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 
 static bool make_endpoint(ucx_guest_t *guest)
 {
-    ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address     = guest->address,
-        .err_mode    = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler = { on_error, guest }
-    };
+    ucp_ep_params_t params = { .field_mask =
+                                   UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                                   UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                               .address     = guest->address,
+                               .err_mode    = UCP_ERR_HANDLING_MODE_PEER,
+                               .err_handler = { on_error, guest } };
 
     if (ucp_ep_create(guest->rail->serve, &params, &guest->ep) != UCS_OK)
         guest->ep = NULL;
@@ -150,7 +149,7 @@ static ucs_status_t send_fails(ucx_guest_t *guest)
     ucx_reply_t *reply;
 
     while (!ucx_list_empty(&guest->fails)) {
-        reply = UCX_OF(guest->fails.next, ucx_reply_t, link);
+        reply  = UCX_OF(guest->fails.next, ucx_reply_t, link);
         status = reply_send(guest, UCX_FRAME_FAIL,
                             &(ucx_wire_reply_t){ .session = guest->id,
                                                  .number  = reply->number,
@@ -211,8 +210,7 @@ static ucs_status_t send_reads(ucx_guest_t *guest)
             shunt_ucx_wake(guest->rail);
             break;
         }
-        status = send_data(guest,
-                           UCX_OF(guest->reads.next, ucx_reply_t, link),
+        status = send_data(guest, UCX_OF(guest->reads.next, ucx_reply_t, link),
                            &bytes);
     }
     return status;

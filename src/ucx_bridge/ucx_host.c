@@ -49,7 +49,8 @@ shunt_status_t shunt_ucx_host(ucx_wire_address_t *wire)
     struct stat st;
 
     if (!boot_id(wire->boot_id))
-        return shunt_error(SHUNT_ERR_CONTEXT, "/proc/sys/kernel/random/boot_id"
+        return shunt_error(SHUNT_ERR_CONTEXT,
+                           "/proc/sys/kernel/random/boot_id"
                            " does not say which host this is: %m");
     if (stat("/proc/self/ns/net", &st) != 0)
         return shunt_error(SHUNT_ERR_CONTEXT, "/proc/self/ns/net: %m");

@@ -23,7 +23,8 @@ static shunt_status_t check(const shunt_xpeer_t *peer,
         (addr - wire->addr > wire->length - bytes))
         return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
                            "ucx: the key is for %llu bytes at 0x%llx, not for "
-                           "%llu at 0x%llx", (unsigned long long)wire->length,
+                           "%llu at 0x%llx",
+                           (unsigned long long)wire->length,
                            (unsigned long long)wire->addr,
                            (unsigned long long)bytes, (unsigned long long)addr);
     return SHUNT_OK;
@@ -55,8 +56,8 @@ shunt_status_t shunt_ucx_key_open(shunt_xport_t *xport, shunt_xpeer_t *peer,
     shunt_xkey_t *opened;
     shunt_status_t status;
 
-    status = shunt_ucx_blob_open(key, length, UCX_KEY_MAGIC, &wire,
-                                 sizeof(wire));
+    status =
+        shunt_ucx_blob_open(key, length, UCX_KEY_MAGIC, &wire, sizeof(wire));
     if (status != SHUNT_OK)
         return status;
     status = check(peer, &wire, addr, bytes);
@@ -71,8 +72,8 @@ shunt_status_t shunt_ucx_key_open(shunt_xport_t *xport, shunt_xpeer_t *peer,
     opened->slot     = wire.slot;
     opened->writable = (wire.access == SHUNT_ACCESS_REMOTE_READ_WRITE);
     if (rail->mode == UCX_MODE_RMA) {
-        status = unpack(peer, (const char *)key + wire.blob.header,
-                        &opened->rkey);
+        status =
+            unpack(peer, (const char *)key + wire.blob.header, &opened->rkey);
         if (status != SHUNT_OK) {
             free(opened);
             return status;

@@ -13,7 +13,7 @@ typedef struct ucx_link {
 } ucx_link_t;
 
 /* The structure around a link. */
-#define UCX_OF(_link, _type, _member)                                          \
+#define UCX_OF(_link, _type, _member) \
     ((_type *)(void *)((char *)(_link)-offsetof(_type, _member)))
 
 /* An empty list, or an element that is in none. */

@@ -23,14 +23,13 @@ static unsigned protection(shunt_access_t access)
 
 static shunt_status_t map(ucx_rail_t *rail, shunt_xmem_t *mem)
 {
-    ucp_mem_map_params_t params = {
-        .field_mask = UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
-                      UCP_MEM_MAP_PARAM_FIELD_LENGTH |
-                      UCP_MEM_MAP_PARAM_FIELD_PROT,
-        .address = mem->addr,
-        .length  = mem->length,
-        .prot    = protection(mem->access)
-    };
+    ucp_mem_map_params_t params = { .field_mask =
+                                        UCP_MEM_MAP_PARAM_FIELD_ADDRESS |
+                                        UCP_MEM_MAP_PARAM_FIELD_LENGTH |
+                                        UCP_MEM_MAP_PARAM_FIELD_PROT,
+                                    .address = mem->addr,
+                                    .length  = mem->length,
+                                    .prot    = protection(mem->access) };
     ucs_status_t status;
 
     shunt_ucx_quiet();
@@ -38,8 +37,8 @@ static shunt_status_t map(ucx_rail_t *rail, shunt_xmem_t *mem)
     shunt_ucx_loud();
     if (status == UCS_OK)
         return SHUNT_OK;
-    return shunt_error(status == UCS_ERR_NO_MEMORY ? SHUNT_ERR_LIMIT :
-                                                     SHUNT_ERR_CONTEXT,
+    return shunt_error(status == UCS_ERR_NO_MEMORY ? SHUNT_ERR_LIMIT
+                                                   : SHUNT_ERR_CONTEXT,
                        "ucx:%s: %zu bytes at %p cannot be registered: %s (is "
                        "memlock too low? shunt_info --check)",
                        rail->device.name, mem->length, (void *)mem->addr,
@@ -111,9 +110,10 @@ static shunt_status_t seal(const shunt_xmem_t *mem, const void *rkey,
 
     *length_p = length;
     if (room < length)
-        return shunt_error(SHUNT_ERR_TRUNCATED, "ucx:%s: a key has %zu bytes, "
-                           "there is room for %zu", mem->rail->device.name,
-                           length, room);
+        return shunt_error(SHUNT_ERR_TRUNCATED,
+                           "ucx:%s: a key has %zu bytes, "
+                           "there is room for %zu",
+                           mem->rail->device.name, length, room);
     memcpy(key, &wire, sizeof(wire));
     if (rkey_length > 0)
         memcpy((char *)key + sizeof(wire), rkey, rkey_length);

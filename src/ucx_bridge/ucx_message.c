@@ -10,16 +10,36 @@ ucs_status_t shunt_ucx_frame_send(ucp_ep_h ep, unsigned id, const void *header,
                                   size_t length)
 {
     static const ucp_request_param_t at_once = {
-        .op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
-        .flags        = UCP_AM_SEND_FLAG_EAGER
+        .op_attr_mask =
+            UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL,
+        .flags = UCP_AM_SEND_FLAG_EAGER
     };
-    ucs_status_ptr_t result = ucp_am_send_nbx(ep, id, header, header_length,
-                                              data, length, &at_once);
+    ucs_status_ptr_t result =
+        ucp_am_send_nbx(ep, id, header, header_length, data, length, &at_once);
 
     if (!UCS_PTR_IS_PTR(result))
         return UCS_PTR_STATUS(result);
     ucp_request_free(result); /* against UCX's word; the session ends */
     return UCS_ERR_UNSUPPORTED;
+}
+
+/* Sessions to the same rail that wait to say goodbye: the oldest first, and
+ * more than fit are rare. */
+static void list_replaced(const shunt_xpeer_t *peer, ucx_wire_hello_t *hello)
+{
+    const ucx_link_t *peers = &peer->rail->peers;
+    const ucx_link_t *link;
+    const shunt_xpeer_t *other;
+    unsigned count = 0;
+
+    if (peer->rail->leaving == 0)
+        return;
+    for (link = peers->next; link != peers; link = link->next) {
+        other = UCX_OF(link, shunt_xpeer_t, link);
+        if ((other->state == UCX_PEER_LEAVING) && (other->life == peer->life) &&
+            (count < UCX_WIRE_REPLACES))
+            hello->replaces[count++] = other->id;
+    }
 }
 
 /* The first frame: who we are and where answers go. */
@@ -34,9 +54,10 @@ static ucs_status_t greet(shunt_xpeer_t *peer)
 
     if (peer->greeted)
         return UCS_OK;
-    status = shunt_ucx_frame_send(peer->ep, UCX_FRAME_HELLO, &hello,
-                                  sizeof(hello), rail->reach_address,
-                                  rail->reach_length);
+    list_replaced(peer, &hello);
+    status =
+        shunt_ucx_frame_send(peer->ep, UCX_FRAME_HELLO, &hello, sizeof(hello),
+                             rail->reach_address, rail->reach_length);
     peer->greeted = (status == UCS_OK);
     return status;
 }
@@ -57,9 +78,9 @@ static ucs_status_t send_write(shunt_xpeer_t *peer, ucx_post_t *post)
                               .flags   = part == rest ? UCX_WIRE_LAST : 0 };
     ucs_status_t status;
 
-    status = shunt_ucx_frame_send(peer->ep, UCX_FRAME_WRITE, &wire,
-                                  sizeof(wire), (char *)op->local + post->done,
-                                  part);
+    status =
+        shunt_ucx_frame_send(peer->ep, UCX_FRAME_WRITE, &wire, sizeof(wire),
+                             (char *)op->local + post->done, part);
     if (status == UCS_OK)
         post->done += part;
     return status;
@@ -84,7 +105,7 @@ static ucs_status_t send_read(shunt_xpeer_t *peer, const ucx_post_t *post,
 /* One frame of the oldest post that is not wholly sent. */
 static ucs_status_t send_next(shunt_xpeer_t *peer, size_t *bytes)
 {
-    ucx_post_t *post = UCX_OF(peer->sending.next, ucx_post_t, link);
+    ucx_post_t *post      = UCX_OF(peer->sending.next, ucx_post_t, link);
     const shunt_xop_t *op = shunt_ucx_op_of(post);
     size_t before         = post->done;
     bool read             = (op->opcode == SHUNT_OP_READ);
@@ -139,9 +160,8 @@ shunt_status_t shunt_ucx_message_post(shunt_xpeer_t *peer, shunt_xop_t *op)
 
     post->u.cookie = op->key->cookie;
     post->slot     = op->key->slot;
-    post->number   = next_number(op->opcode == SHUNT_OP_READ ?
-                                     &peer->read_number :
-                                     &peer->write_number);
+    post->number   = next_number(
+          op->opcode == SHUNT_OP_READ ? &peer->read_number : &peer->write_number);
     ucx_list_append(&peer->sending, &post->link);
     peer->outstanding++;
     peer->outstanding_bytes += op->length;

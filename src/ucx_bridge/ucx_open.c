@@ -31,7 +31,7 @@ static void choose_mode(ucx_rail_t *rail)
 static shunt_status_t choose_fragment(ucx_rail_t *rail)
 {
     static const size_t headers = sizeof(ucx_wire_op_t) + 64;
-    const char *proto = shunt_conf_foreign("UCX_PROTO_ENABLE");
+    const char *proto           = shunt_conf_foreign("UCX_PROTO_ENABLE");
     size_t longest;
 
     if (rail->mode != UCX_MODE_MESSAGES)
@@ -40,12 +40,14 @@ static shunt_status_t choose_fragment(ucx_rail_t *rail)
         return shunt_error(SHUNT_ERR_CONTEXT,
                            "ucx:%s: UCX_PROTO_ENABLE=%s: messages need n "
                            "(unset it, or leave the device out by "
-                           "SHUNT_UCX_DEVICES)", rail->device.name, proto);
+                           "SHUNT_UCX_DEVICES)",
+                           rail->device.name, proto);
     if (rail->caps.am_short < headers + 256)
         return shunt_error(SHUNT_ERR_CONTEXT,
                            "ucx:%s: messages of %zu bytes at most, %zu needed "
-                           "(UCX_TCP_TX_SEG_SIZE?)", rail->device.name,
-                           rail->caps.am_short, headers + 256);
+                           "(UCX_TCP_TX_SEG_SIZE?)",
+                           rail->device.name, rail->caps.am_short,
+                           headers + 256);
     longest = rail->caps.am_short - headers;
     if (longest > FRAGMENT_BEST)
         longest = FRAGMENT_BEST;
@@ -156,16 +158,14 @@ static void ucx_attr(shunt_xport_t *xport, shunt_xattr_t *attr)
 {
     const ucx_rail_t *rail = shunt_ucx_rail(xport);
     uint32_t size          = attr->size;
-    shunt_xattr_t full     = {
-            .size         = size,
-            .flags        = SHUNT_XPORT_TARGET,
-            .max_post     = UINT32_MAX,
-            .best_post    = rail->conf.best_post,
-            .window       = rail->conf.window,
-            .window_bytes = rail->conf.window_bytes,
-            .rank         = RANK_RMA,
-            .visibility   = "put, then endpoint flush"
-    };
+    shunt_xattr_t full     = { .size         = size,
+                               .flags        = SHUNT_XPORT_TARGET,
+                               .max_post     = UINT32_MAX,
+                               .best_post    = rail->conf.best_post,
+                               .window       = rail->conf.window,
+                               .window_bytes = rail->conf.window_bytes,
+                               .rank         = RANK_RMA,
+                               .visibility   = "put, then endpoint flush" };
 
     if (rail->mode == UCX_MODE_MESSAGES) {
         full.rank       = RANK_MESSAGES;
@@ -186,8 +186,8 @@ static shunt_status_t ucx_address(shunt_xport_t *xport, void *address,
     if (room < rail->address_length)
         return shunt_error(SHUNT_ERR_TRUNCATED,
                            "ucx:%s: the address has %zu bytes, there is room "
-                           "for %zu", rail->device.name, rail->address_length,
-                           room);
+                           "for %zu",
+                           rail->device.name, rail->address_length, room);
     memcpy(address, rail->address, rail->address_length);
     return SHUNT_OK;
 }

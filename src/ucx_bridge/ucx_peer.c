@@ -50,14 +50,13 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 static shunt_status_t make_endpoint(shunt_xpeer_t *peer, const void *address,
                                     ucx_kind_t kind)
 {
-    ucp_ep_params_t params = {
-        .field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                      UCP_EP_PARAM_FIELD_ERR_HANDLER,
-        .address     = address,
-        .err_mode    = UCP_ERR_HANDLING_MODE_PEER,
-        .err_handler = { on_error, peer }
-    };
+    ucp_ep_params_t params = { .field_mask =
+                                   UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+                                   UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                                   UCP_EP_PARAM_FIELD_ERR_HANDLER,
+                               .address     = address,
+                               .err_mode    = UCP_ERR_HANDLING_MODE_PEER,
+                               .err_handler = { on_error, peer } };
     ucs_status_t status;
 
     shunt_ucx_quiet();
@@ -69,9 +68,9 @@ static shunt_status_t make_endpoint(shunt_xpeer_t *peer, const void *address,
     shunt_log(&shunt_ucx_log, SHUNT_LOG_DEBUG, "%s: ucp_ep_create: %s",
               peer->rail->device.name, ucs_status_string(status));
     /* TCP says UNREACHABLE for a port that nobody listens on, too */
-    return (status == UCS_ERR_UNREACHABLE) && (kind != UCX_KIND_TCP) ?
-               SHUNT_ERR_UNREACHABLE :
-               SHUNT_ERR_ENDPOINT;
+    return (status == UCS_ERR_UNREACHABLE) && (kind != UCX_KIND_TCP)
+               ? SHUNT_ERR_UNREACHABLE
+               : SHUNT_ERR_ENDPOINT;
 }
 
 static shunt_xpeer_t *peer_create(ucx_rail_t *rail, void *arg,
@@ -81,11 +80,11 @@ static shunt_xpeer_t *peer_create(ucx_rail_t *rail, void *arg,
 
     if (peer == NULL)
         return NULL;
-    peer->rail     = rail;
-    peer->arg      = arg;
-    peer->life     = wire->life;
-    peer->fragment = wire->fragment < rail->fragment ? wire->fragment :
-                                                       rail->fragment;
+    peer->rail = rail;
+    peer->arg  = arg;
+    peer->life = wire->life;
+    peer->fragment =
+        wire->fragment < rail->fragment ? wire->fragment : rail->fragment;
     ucx_list_init(&peer->work);
     ucx_list_init(&peer->sending);
     ucx_list_init(&peer->writes);
@@ -126,8 +125,10 @@ shunt_status_t shunt_ucx_peer_open(shunt_xport_t *xport, const void *address,
         return status;
     why = obstacle(rail, &wire);
     if (why != NULL) {
-        shunt_log(&shunt_ucx_log, SHUNT_LOG_DEBUG, "%s does not reach a rail: "
-                  "%s", rail->device.name, why);
+        shunt_log(&shunt_ucx_log, SHUNT_LOG_DEBUG,
+                  "%s does not reach a rail: "
+                  "%s",
+                  rail->device.name, why);
         return SHUNT_ERR_UNREACHABLE;
     }
     if ((rail->reach == NULL) ||

@@ -37,9 +37,9 @@ shunt_status_t shunt_ucx_post(shunt_xport_t *xport, shunt_xpeer_t *peer,
     post->done   = 0;
     post->status = SHUNT_OK;
     shunt_ucx_quiet();
-    status = peer->rail->mode == UCX_MODE_MESSAGES ?
-                 shunt_ucx_message_post(peer, op) :
-                 shunt_ucx_rma_post(peer, op);
+    status = peer->rail->mode == UCX_MODE_MESSAGES
+                 ? shunt_ucx_message_post(peer, op)
+                 : shunt_ucx_rma_post(peer, op);
     shunt_ucx_loud();
     return status;
 }
@@ -60,6 +60,9 @@ void shunt_ucx_post_end(ucx_post_t *post, shunt_status_t status)
 
     peer->outstanding--;
     peer->outstanding_bytes -= shunt_ucx_op_of(post)->length;
+    /* what UCX says of a post whose session we closed: it only followed */
+    if ((peer->state == UCX_PEER_LEAVING) && (status == SHUNT_ERR_ENDPOINT))
+        status = SHUNT_ERR_FLUSHED;
     post->status = status;
     ucx_list_append(&peer->rail->ended, &post->link);
     shunt_ucx_wake(peer->rail);

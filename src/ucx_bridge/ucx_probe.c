@@ -16,7 +16,7 @@ typedef struct probe {
     const char *tls;    /* those UCP is allowed */
     ucx_caps_t *caps;
     ucx_resource_fn fn;
-    void       *arg;
+    void *arg;
     uct_worker_h worker;
 } probe_t;
 
@@ -59,8 +59,9 @@ static void take_caps(ucx_caps_t *caps, const uct_iface_attr_t *attr)
 static void probe_iface(const probe_t *probe, uct_md_h md,
                         const uct_tl_resource_desc_t *tl)
 {
-    uct_iface_params_t params = { .field_mask = UCT_IFACE_PARAM_FIELD_OPEN_MODE |
-                                                UCT_IFACE_PARAM_FIELD_DEVICE,
+    uct_iface_params_t params = { .field_mask =
+                                      UCT_IFACE_PARAM_FIELD_OPEN_MODE |
+                                      UCT_IFACE_PARAM_FIELD_DEVICE,
                                   .open_mode = UCT_IFACE_OPEN_MODE_DEVICE };
     uct_iface_config_t *config;
     uct_iface_attr_t attr;
@@ -111,15 +112,16 @@ release_config:
 
 static void walk_component(const probe_t *probe, uct_component_h component)
 {
-    uct_component_attr_t attr = { .field_mask =
-                                      UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT };
+    uct_component_attr_t attr = {
+        .field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCE_COUNT
+    };
     unsigned i;
 
     if ((uct_component_query(component, &attr) != UCS_OK) ||
         (attr.md_resource_count == 0))
         return;
-    attr.md_resources = calloc(attr.md_resource_count,
-                               sizeof(*attr.md_resources));
+    attr.md_resources =
+        calloc(attr.md_resource_count, sizeof(*attr.md_resources));
     if (attr.md_resources == NULL)
         return;
     attr.field_mask = UCT_COMPONENT_ATTR_FIELD_MD_RESOURCES;

@@ -93,6 +93,6 @@ shunt_status_t shunt_ucx_rma_post(shunt_xpeer_t *peer, shunt_xop_t *op)
     op->key->posts++;
     peer->outstanding++;
     peer->outstanding_bytes += op->length;
-    return op->opcode == SHUNT_OP_READ ? get(peer, post, op) :
-                                         put(peer, post, op);
+    return op->opcode == SHUNT_OP_READ ? get(peer, post, op)
+                                       : put(peer, post, op);
 }

@@ -70,6 +70,22 @@ static void refuse(ucx_guest_t *guest, const ucx_wire_op_t *wire,
     reply->status = status;
 }
 
+static void replace(ucx_rail_t *rail, const ucx_wire_hello_t *hello)
+{
+    ucx_guest_t *guest;
+    unsigned i;
+
+    for (i = 0; i < UCX_WIRE_REPLACES; i++) {
+        guest = hello->replaces[i] == 0
+                    ? NULL
+                    : shunt_ucx_guest_find(rail, hello->replaces[i]);
+        if (guest == NULL)
+            continue;
+        guest->gone = true;
+        shunt_ucx_guest_attend(guest);
+    }
+}
+
 static ucs_status_t on_hello(void *arg, const void *header,
                              size_t header_length, void *data, size_t length,
                              const ucp_am_recv_param_t *param)
@@ -85,6 +101,7 @@ static ucs_status_t on_hello(void *arg, const void *header,
                              sizeof(blob)) != SHUNT_OK))
         return UCS_OK;
     memcpy(&wire, header, sizeof(wire));
+    replace(rail, &wire);
     guest = shunt_ucx_guest_find(rail, wire.session);
     if (guest != NULL) {
         violated(guest, "a second greeting");
@@ -151,8 +168,8 @@ static ucs_status_t on_read(void *arg, const void *header, size_t header_length,
     (void)param;
     if (guest == NULL)
         return UCS_OK;
-    status = wire.length == 0 ? SHUNT_ERR_INVALID_ARGUMENT :
-                                check(rail, &wire, SHUNT_OP_READ, &mem);
+    status = wire.length == 0 ? SHUNT_ERR_INVALID_ARGUMENT
+                              : check(rail, &wire, SHUNT_OP_READ, &mem);
     if (status != SHUNT_OK) {
         refuse(guest, &wire, SHUNT_OP_READ, status);
         return UCS_OK;
@@ -188,19 +205,20 @@ static ucs_status_t on_bye(void *arg, const void *header, size_t header_length,
 shunt_status_t shunt_ucx_serve_init(ucx_rail_t *rail)
 {
     static const struct {
-        unsigned               id;
+        unsigned id;
         ucp_am_recv_callback_t fn;
-    } handlers[] = { { UCX_FRAME_HELLO, on_hello },
-                     { UCX_FRAME_WRITE, on_write },
-                     { UCX_FRAME_READ, on_read },
-                     { UCX_FRAME_BYE, on_bye } };
+    } handlers[]          = { { UCX_FRAME_HELLO, on_hello },
+                              { UCX_FRAME_WRITE, on_write },
+                              { UCX_FRAME_READ, on_read },
+                              { UCX_FRAME_BYE, on_bye } };
     shunt_status_t status = SHUNT_OK;
     unsigned i;
 
-    for (i = 0; (i < sizeof(handlers) / sizeof(handlers[0])) &&
-                (status == SHUNT_OK); i++)
-        status = shunt_ucx_handle(rail->serve, handlers[i].id, handlers[i].fn,
-                                  rail);
+    for (i = 0;
+         (i < sizeof(handlers) / sizeof(handlers[0])) && (status == SHUNT_OK);
+         i++)
+        status =
+            shunt_ucx_handle(rail->serve, handlers[i].id, handlers[i].fn, rail);
     return status;
 }
 

@@ -22,7 +22,7 @@ typedef struct ucx_blob {
     uint16_t version;
     uint16_t header; /* bytes before the part that is UCX's */
     uint32_t magic;
-    uint32_t length;   /* of the whole blob */
+    uint32_t length; /* of the whole blob */
     uint32_t reserved;
     uint64_t checksum; /* of all but itself */
 } ucx_blob_t;
@@ -44,17 +44,17 @@ typedef enum {
 /* A rail's address; UCX's worker address follows. */
 typedef struct ucx_wire_address {
     ucx_blob_t blob;
-    uint8_t    boot_id[16]; /* the host, until it boots again */
-    uint64_t   netns_dev;   /* the network namespace: `lo` ends there */
-    uint64_t   netns_ino;
-    uint64_t   life;     /* random, of this opening of the rail */
-    uint32_t   fragment; /* longest payload of a frame it takes */
-    uint16_t   ucx_major;
-    uint16_t   ucx_minor;
-    uint8_t    mode;
-    uint8_t    kind;
-    uint8_t    loopback; /* the device is the loopback interface */
-    uint8_t    reserved[5];
+    uint8_t boot_id[16]; /* the host, until it boots again */
+    uint64_t netns_dev;  /* the network namespace: `lo` ends there */
+    uint64_t netns_ino;
+    uint64_t life;     /* random, of this opening of the rail */
+    uint32_t fragment; /* longest payload of a frame it takes */
+    uint16_t ucx_major;
+    uint16_t ucx_minor;
+    uint8_t mode;
+    uint8_t kind;
+    uint8_t loopback; /* the device is the loopback interface */
+    uint8_t reserved[5];
 } ucx_wire_address_t;
 
 _Static_assert(sizeof(ucx_wire_address_t) == 80, "wire format, version 1");
@@ -62,14 +62,14 @@ _Static_assert(sizeof(ucx_wire_address_t) == 80, "wire format, version 1");
 /* A region's key; in RMA mode UCX's packed rkey follows. */
 typedef struct ucx_wire_key {
     ucx_blob_t blob;
-    uint64_t   life; /* of the rail it belongs to */
-    uint64_t   addr;
-    uint64_t   length;
-    uint64_t   cookie; /* random: who has it may use the region */
-    uint32_t   slot;
-    uint8_t    mode;
-    uint8_t    access; /* shunt_access_t */
-    uint16_t   reserved;
+    uint64_t life; /* of the rail it belongs to */
+    uint64_t addr;
+    uint64_t length;
+    uint64_t cookie; /* random: who has it may use the region */
+    uint32_t slot;
+    uint8_t mode;
+    uint8_t access; /* shunt_access_t */
+    uint16_t reserved;
 } ucx_wire_key_t;
 
 _Static_assert(sizeof(ucx_wire_key_t) == 64, "wire format, version 1");
@@ -87,14 +87,21 @@ enum {
     UCX_FRAME_CLOSE = 8  /* the target gives the session up */
 };
 
+enum {
+    UCX_WIRE_REPLACES = 8
+};
+
+/* A session that was given up may have frames under way still: naming it here
+ * makes the target drop them, before it takes the first of the new one. */
 typedef struct ucx_wire_hello {
     uint64_t session; /* random, chosen by who opens it */
     uint64_t life;    /* of the rail that is meant */
     uint32_t version;
     uint32_t fragment; /* longest payload that may come back */
+    uint64_t replaces[UCX_WIRE_REPLACES]; /* 0: none */
 } ucx_wire_hello_t;
 
-_Static_assert(sizeof(ucx_wire_hello_t) == 24, "wire format, version 1");
+_Static_assert(sizeof(ucx_wire_hello_t) == 88, "wire format, version 1");
 
 enum {
     UCX_WIRE_LAST = 1u << 0 /* of this operation */
@@ -119,7 +126,7 @@ typedef struct ucx_wire_reply {
     uint64_t session;
     uint64_t offset; /* DATA: of the payload in its read */
     uint32_t number; /* of the operation */
-    int32_t  status; /* FAIL, CLOSE */
+    int32_t status;  /* FAIL, CLOSE */
     uint32_t opcode; /* FAIL: which kind, shunt_opcode_t */
     uint32_t reserved;
 } ucx_wire_reply_t;

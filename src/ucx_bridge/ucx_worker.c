@@ -29,8 +29,8 @@ static shunt_status_t open_context(ucx_rail_t *rail)
     ucs_status_t ucs;
     shunt_status_t status;
 
-    params.features |= rail->mode == UCX_MODE_RMA ? UCP_FEATURE_RMA :
-                                                    UCP_FEATURE_AM;
+    params.features |=
+        rail->mode == UCX_MODE_RMA ? UCP_FEATURE_RMA : UCP_FEATURE_AM;
     status = shunt_ucx_config(&rail->device, rail->mode, &config);
     if (status != SHUNT_OK)
         return status;
@@ -43,11 +43,10 @@ static shunt_status_t open_context(ucx_rail_t *rail)
  * same. */
 static shunt_status_t open_worker(ucx_rail_t *rail, ucp_worker_h *worker_p)
 {
-    ucp_worker_params_t params = {
-        .field_mask  = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
-        .thread_mode = UCS_THREAD_MODE_SERIALIZED
-    };
-    struct epoll_event event = { .events = EPOLLIN };
+    ucp_worker_params_t params = { .field_mask =
+                                       UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+                                   .thread_mode = UCS_THREAD_MODE_SERIALIZED };
+    struct epoll_event event   = { .events = EPOLLIN };
     ucp_worker_h worker;
     ucs_status_t ucs;
     int fd;
@@ -85,7 +84,7 @@ static shunt_status_t copy_address(ucx_rail_t *rail, ucp_worker_h worker,
 {
     ucp_address_t *address;
     size_t length;
-    ucs_status_t ucs = ucp_worker_get_address(worker, &address, &length);
+    ucs_status_t ucs      = ucp_worker_get_address(worker, &address, &length);
     shunt_status_t status = SHUNT_OK;
     char *blob;
 

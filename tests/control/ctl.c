@@ -13,17 +13,26 @@
 #include "base/clock.h"
 #include "base/ident.h"
 
-enum { PATIENCE_S = 30, NOT_YET = 0x7fffffff };
+enum {
+    PATIENCE_S = 30,
+    NOT_YET    = 0x7fffffff
+};
+
+void ctl_pause(unsigned ms)
+{
+    struct timespec pause = { ms / 1000, (long)(ms % 1000) * 1000000 };
+
+    nanosleep(&pause, NULL);
+}
 
 void ctl_wait(bool (*is_so)(void *arg), void *arg, const char *what)
 {
     uint64_t until = shunt_clock_ns() + PATIENCE_S * UINT64_C(1000000000);
-    struct timespec pause = { 0, 1000000 };
 
     while (!is_so(arg)) {
         if (shunt_clock_ns() > until)
             fail_msg("waited in vain for: %s", what);
-        nanosleep(&pause, NULL);
+        ctl_pause(1);
     }
 }
 
@@ -114,7 +123,7 @@ shunt_status_t ctl_try_open(ctl_t *ctl, const char *host, uint16_t port)
     opts.up.describe  = describe;
     opts.up.notified  = notified;
     opts.up.peer_gone = peer_gone;
-    status = shunt_control_open(&opts, &ctl->control);
+    status            = shunt_control_open(&opts, &ctl->control);
     if (status != SHUNT_OK)
         return status;
     snprintf(ctl->address, sizeof(ctl->address), "%s",
@@ -167,14 +176,14 @@ static void note_ended(void *arg, shunt_status_t status)
     atomic_fetch_add_explicit(&note->ended, 1, memory_order_release);
 }
 
-shunt_status_t note_send(ctl_t *from, const char *to,
-                         const shunt_incarnation_t *life, const void *data,
-                         size_t length, int64_t ms, note_t *note)
+shunt_status_t note_send(ctl_t *from, to_t to, const void *data, size_t length,
+                         int64_t ms, note_t *note)
 {
     atomic_store(&note->ended, 0);
     atomic_store(&note->status, NOT_YET);
-    return shunt_control_notify(from->control, to, life, data, length,
-                                ctl_in(ms), note_ended, note, &note->ticket);
+    return shunt_control_notify(from->control, to.address, to.life, data,
+                                length, ctl_in(ms), note_ended, note,
+                                &note->ticket);
 }
 
 static bool ended(void *arg)
@@ -196,8 +205,8 @@ const char *ctl_poll(ctl_t *ctl, char text[256])
     size_t length = 255;
     shunt_status_t status;
 
-    status = shunt_control_notify_poll(ctl->control, text, &length, NULL, 0,
-                                       NULL);
+    status =
+        shunt_control_notify_poll(ctl->control, text, &length, NULL, 0, NULL);
     if (status == SHUNT_ERR_EMPTY)
         length = 0;
     else
@@ -206,7 +215,17 @@ const char *ctl_poll(ctl_t *ctl, char text[256])
     return text;
 }
 
+unsigned number_of(const char *text)
+{
+    char *end;
+    unsigned long value = strtoul(text, &end, 10);
+
+    if ((end == text) || (*end != '\0') || (value > UINT32_MAX))
+        fail_msg("'%s' is no number", text);
+    return (unsigned)value;
+}
+
 uint16_t port_of(const char *address)
 {
-    return (uint16_t)atoi(strrchr(address, ':') + 1);
+    return (uint16_t)number_of(strrchr(address, ':') + 1);
 }

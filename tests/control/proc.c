@@ -16,13 +16,15 @@
 
 #include "base/ident.h"
 
-enum { PATIENCE_MS = 30000 };
+enum {
+    PATIENCE_MS = 30000
+};
 
 /* A line without its end. */
 static bool read_line(int fd, char *line, size_t room)
 {
     struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-    size_t at = 0;
+    size_t at             = 0;
 
     while (at + 1 < room) {
         if (poll(&poll_fd, 1, PATIENCE_MS) != 1)
@@ -40,16 +42,15 @@ static bool read_line(int fd, char *line, size_t room)
 /* In the child, between fork and exec. */
 static void child(int in, int out, const char *port, uid_t uid)
 {
-    const char *folder = getenv("SHUNT_TEST_BUILDDIR");
+    const char *folder = getenv("TEST_BUILDDIR");
     char path[4096];
 
     snprintf(path, sizeof(path), "%s/tests/control/proc_main",
              folder == NULL ? "." : folder);
     dup2(in, 0);
     dup2(out, 1);
-    if ((uid != (uid_t)-1) &&
-        ((setgroups(0, NULL) != 0) || (setgid(65534) != 0) ||
-         (setuid(uid) != 0)))
+    if ((uid != (uid_t)-1) && ((setgroups(0, NULL) != 0) ||
+                               (setgid(65534) != 0) || (setuid(uid) != 0)))
         _exit(126);
     execl(path, "proc_main", port, (char *)NULL);
     _exit(127);

@@ -33,7 +33,7 @@ static void print_polled(ctl_t *ctl)
 static void wait_for(ctl_t *ctl, unsigned count)
 {
     while (atomic_load(&ctl->notified) < count)
-        usleep(1000);
+        ctl_pause(1);
     print_polled(ctl);
 }
 
@@ -62,7 +62,7 @@ static void obey(ctl_t *ctl, char *line)
     if (strcmp(line, "poll") == 0)
         print_polled(ctl);
     else if (strncmp(line, "wait ", 5) == 0)
-        wait_for(ctl, (unsigned)atoi(line + 5));
+        wait_for(ctl, number_of(line + 5));
     else if (strncmp(line, "fetch ", 6) == 0)
         fetch(ctl, line + 6);
     else if (strcmp(line, "fork") == 0)
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     int i;
 
     if ((argc != 2) ||
-        (ctl_try_open(&ctl, "127.0.0.1", (uint16_t)atoi(argv[1])) !=
+        (ctl_try_open(&ctl, "127.0.0.1", (uint16_t)number_of(argv[1])) !=
          SHUNT_OK)) {
         fprintf(stderr, "proc_main: %s\n", shunt_last_error());
         return 1;

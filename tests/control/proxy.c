@@ -10,7 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { PAIRS = 8 };
+enum {
+    PAIRS = 8
+};
 
 typedef struct pair {
     int near; /* who connected */
@@ -86,9 +88,9 @@ static void *proxy_main(void *arg)
         pairs[i].near = pairs[i].far = -1;
     while (!atomic_load(&proxy->end)) {
         for (i = 0; i < PAIRS; i++) {
-            set[2 * i] = (struct pollfd){
-                atomic_load(&proxy->hold) ? -1 : pairs[i].near, POLLIN, 0
-            };
+            set[2 * i] =
+                (struct pollfd){ atomic_load(&proxy->hold) ? -1 : pairs[i].near,
+                                 POLLIN, 0 };
             set[2 * i + 1] = (struct pollfd){ pairs[i].far, POLLIN, 0 };
         }
         set[2 * PAIRS]     = (struct pollfd){ proxy->wake[0], POLLIN, 0 };

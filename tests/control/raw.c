@@ -14,12 +14,14 @@
 
 #include "control/hello.h"
 
-enum { PATIENCE_MS = 30000 };
+enum {
+    PATIENCE_MS = 30000
+};
 
 int raw_connect(const char *address)
 {
     struct sockaddr_in to = { .sin_family = AF_INET };
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd                = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
     to.sin_port        = htons(port_of(address));
@@ -33,7 +35,7 @@ int raw_listen(char address[64])
 {
     struct sockaddr_in at = { .sin_family = AF_INET };
     socklen_t length      = sizeof(at);
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int fd                = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     assert_true(fd >= 0);
     at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -72,7 +74,7 @@ void raw_frame(int fd, uint16_t type, uint64_t id, const void *bytes,
 static bool read_all(int fd, void *bytes, size_t length)
 {
     struct pollfd poll_fd = { .fd = fd, .events = POLLIN };
-    char *at = bytes;
+    char *at              = bytes;
     ssize_t n;
 
     while (length > 0) {

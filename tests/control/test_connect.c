@@ -51,7 +51,8 @@ static void fetch_and_probe(void **state)
     ctl_open(&a);
     ctl_open(&b);
     is(shunt_control_fetch(a.control, b.address, ctl_in(5000), &json, &length,
-                           &life), SHUNT_OK);
+                           &life),
+       SHUNT_OK);
     assert_int_equal(length, 100);
     assert_true(ctl_descriptor_good(json, length));
     assert_true(shunt_ident_equal(&life, &b.incarnation));
@@ -186,8 +187,7 @@ static void addresses_that_cannot_be_asked(void **state)
     is(ctl_probe(&ctl, "nonsense", 1000), SHUNT_ERR_INVALID_ARGUMENT);
     is(ctl_fetch(&ctl, "no.such.host.invalid:1", 1000), SHUNT_ERR_DNS);
     says("no.such.host.invalid");
-    is(ctl_probe(&ctl, "no.such.host.invalid:1", 1000),
-       SHUNT_ERR_UNREACHABLE);
+    is(ctl_probe(&ctl, "no.such.host.invalid:1", 1000), SHUNT_ERR_UNREACHABLE);
     is(ctl_fetch(&ctl, "192.0.2.1:9", 1000), SHUNT_ERR_REJECT_HANDSHAKE);
     says("no secret");
     ctl_close(&ctl);
@@ -320,7 +320,7 @@ static void bad_variables_stop_the_engine(void **state)
 static void a_stranger_learns_nothing(void **state)
 {
     static const char secret_name[] = "very-private-name";
-    shunt_control_opts_t opts = { .host = "127.0.0.1" };
+    shunt_control_opts_t opts       = { .host = "127.0.0.1" };
     shunt_control_t *control;
     uint8_t hello[36] = { 1, 0, 1, 0 }, body[SHUNT_FRAME_HELLO_MAX] = { 0 };
     shunt_frame_t frame;
@@ -381,9 +381,9 @@ static void an_older_caller_is_told(void **state)
 
 /* A server made by hand: one answer to the first frame. */
 typedef struct server {
-    int            listener;
+    int listener;
     const uint8_t *answer;
-    size_t         length;
+    size_t length;
 } server_t;
 
 static void *server_main(void *arg)
@@ -421,7 +421,7 @@ static void answered_with(const void *answer, size_t length,
 static void strange_servers(void **state)
 {
     uint8_t bytes[SHUNT_FRAME_HEAD + 64] = { 0 };
-    shunt_frame_t frame = { SHUNT_FRAME_CHALLENGE, 36, 0 };
+    shunt_frame_t frame                  = { SHUNT_FRAME_CHALLENGE, 36, 0 };
 
     (void)state;
     answered_with("HTTP/1.1 400 Bad Request\r\n\r\n", 28, SHUNT_ERR_SOCKET,
@@ -449,8 +449,8 @@ static void strange_servers(void **state)
 /* ---- closing ---------------------------------------------------------- */
 
 typedef struct waiter {
-    ctl_t         *ctl;
-    const char    *address;
+    ctl_t *ctl;
+    const char *address;
     shunt_status_t status;
 } waiter_t;
 
@@ -462,7 +462,9 @@ static void *wait_main(void *arg)
     return NULL;
 }
 
-enum { WAITERS = 4 };
+enum {
+    WAITERS = 4
+};
 
 /* Who is not inside a call when a channel is closed must not call it. */
 static bool all_are_inside(void *arg)

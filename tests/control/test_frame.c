@@ -7,15 +7,19 @@
 #include "control/wire.h"
 #include "support/unit.h"
 
-enum { ALL = SHUNT_FRAME_CONNECTOR_HELLO | SHUNT_FRAME_ACCEPTOR_HELLO |
-             SHUNT_FRAME_CONNECTOR | SHUNT_FRAME_ACCEPTOR };
+enum {
+    ALL = SHUNT_FRAME_CONNECTOR_HELLO | SHUNT_FRAME_ACCEPTOR_HELLO |
+          SHUNT_FRAME_CONNECTOR | SHUNT_FRAME_ACCEPTOR
+};
 
 static void header_has_this_layout(void **state)
 {
+    /* clang-format off */
     static const uint8_t expected[SHUNT_FRAME_HEAD] = {
         'S', 'H', 'N', 'T', 1, 0, 32, 0, 4, 3, 0, 0,
         0,   0,   0,   0,   8, 7, 6,  5, 4, 3, 2, 1
     };
+    /* clang-format on */
     shunt_frame_t frame = { SHUNT_FRAME_NOTIFY, 0x304,
                             UINT64_C(0x0102030405060708) };
     uint8_t head[SHUNT_FRAME_HEAD];

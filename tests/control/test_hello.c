@@ -13,20 +13,21 @@
 
 typedef struct side {
     shunt_hello_self_t self;
-    shunt_secret_t     secret;
-    shunt_hello_t      hello;
-    shunt_hello_out_t  out;
-    shunt_reason_t     reason;
-    bool               other_user;
+    shunt_secret_t secret;
+    shunt_hello_t hello;
+    shunt_hello_out_t out;
+    shunt_reason_t reason;
+    bool other_user;
 } side_t;
 
 static shunt_status_t same_user(void *arg, shunt_reason_t *reason)
 {
     side_t *side = arg;
 
-    return side->other_user ? shunt_reason_set(reason,
-                                               SHUNT_ERR_REJECT_HANDSHAKE,
-                                               "another user") : SHUNT_OK;
+    return side->other_user
+               ? shunt_reason_set(reason, SHUNT_ERR_REJECT_HANDSHAKE,
+                                  "another user")
+               : SHUNT_OK;
 }
 
 static void side_init(side_t *side, const char *name, const char *secret)
@@ -53,7 +54,8 @@ static void start(side_t *connector, side_t *acceptor)
 {
     assert_int_equal(shunt_hello_connect(&connector->hello, &connector->self,
                                          77, &connector->out,
-                                         &connector->reason), SHUNT_OK);
+                                         &connector->reason),
+                     SHUNT_OK);
     shunt_hello_accept(&acceptor->hello, &acceptor->self);
 }
 
@@ -225,22 +227,22 @@ static void a_proof_is_not_a_welcome(void **state)
     start(&c, &a);
     assert_int_equal(pass(&c, &a), SHUNT_OK);
     assert_int_equal(pass(&a, &c), SHUNT_OK);
-    back = c.out;
+    back            = c.out;
     back.frame.type = SHUNT_FRAME_WELCOME;
     /* WELCOME has no stream: cut it out */
     memmove(back.bytes + 16, back.bytes + 20, back.frame.length - 20);
     back.frame.length -= 4;
-    assert_int_equal(shunt_hello_step(&c.hello, &back.frame, back.bytes,
-                                      &c.out, &c.reason),
-                     SHUNT_ERR_REJECT_HANDSHAKE);
+    assert_int_equal(
+        shunt_hello_step(&c.hello, &back.frame, back.bytes, &c.out, &c.reason),
+        SHUNT_ERR_REJECT_HANDSHAKE);
 }
 
 static void frames_out_of_turn_are_refused(void **state)
 {
-    static const shunt_frame_type_t types[] = {
-        SHUNT_FRAME_HELLO, SHUNT_FRAME_CHALLENGE, SHUNT_FRAME_PROOF,
-        SHUNT_FRAME_WELCOME
-    };
+    static const shunt_frame_type_t types[] = { SHUNT_FRAME_HELLO,
+                                                SHUNT_FRAME_CHALLENGE,
+                                                SHUNT_FRAME_PROOF,
+                                                SHUNT_FRAME_WELCOME };
     static const uint8_t zeros[SHUNT_FRAME_HELLO_MAX];
     side_t c, a;
     size_t i;
@@ -253,13 +255,13 @@ static void frames_out_of_turn_are_refused(void **state)
         side_init(&a, "callee:2", "s");
         start(&c, &a);
         if (types[i] != SHUNT_FRAME_CHALLENGE)
-            assert_int_not_equal(shunt_hello_step(&c.hello, &frame, zeros,
-                                                  &c.out, &c.reason),
-                                 SHUNT_OK);
+            assert_int_not_equal(
+                shunt_hello_step(&c.hello, &frame, zeros, &c.out, &c.reason),
+                SHUNT_OK);
         if (types[i] != SHUNT_FRAME_HELLO)
-            assert_int_not_equal(shunt_hello_step(&a.hello, &frame, zeros,
-                                                  &a.out, &a.reason),
-                                 SHUNT_OK);
+            assert_int_not_equal(
+                shunt_hello_step(&a.hello, &frame, zeros, &a.out, &a.reason),
+                SHUNT_OK);
     }
 }
 

@@ -13,12 +13,15 @@
 
 #include "control/ctl.h"
 
-enum { PEERS = 100, BUDGET = 20 * 1024 };
+enum {
+    PEERS  = 100,
+    BUDGET = 20 * 1024
+};
 
 /* Voluntary context switches of all control threads of this process. */
 static unsigned long wake_ups(void)
 {
-    DIR *tasks = opendir("/proc/self/task");
+    DIR *tasks        = opendir("/proc/self/task");
     unsigned long sum = 0, count;
     struct dirent *entry;
     char path[300], line[256];
@@ -70,9 +73,9 @@ static void an_idle_thread_sleeps(void **state)
     for (i = 0; i < TEST_COUNT(all); i++)
         ctl_open(&all[i]);
     connect_all(&hub, all, TEST_COUNT(all));
-    usleep(200000); /* hello's timer of the last stranger, and the like */
+    ctl_pause(200); /* hello's timer of the last stranger, and the like */
     before = wake_ups();
-    usleep(2000000);
+    ctl_pause(2000);
     after = wake_ups();
     print_message("%lu wake-ups of 9 threads in 2 s\n", after - before);
     /* each hub accepted strangers 5 s ago at most: their timer may fire */
@@ -102,7 +105,7 @@ static long kernel_pages(void)
         const char *mem = strstr(line, " mem ");
 
         if ((strncmp(line, "TCP:", 4) == 0) && (mem != NULL))
-            pages = atol(mem + 5);
+            pages = strtol(mem + 5, NULL, 10);
     }
     fclose(file);
     return pages;
@@ -130,8 +133,8 @@ static void an_idle_connection_is_small(void **state)
     after = heap();
     each  = (after - before) / (2 * PEERS);
     print_message("%zu bytes of heap for both ends of an idle connection; "
-                  "kernel: %ld pages more for %d sockets\n", each,
-                  kernel_pages() - pages, 4 * PEERS);
+                  "kernel: %ld pages more for %d sockets\n",
+                  each, kernel_pages() - pages, 4 * PEERS);
     assert_in_range(each, 1, BUDGET);
     for (i = 0; i < PEERS; i++)
         ctl_close(&all[i]);
@@ -140,10 +143,9 @@ static void an_idle_connection_is_small(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(an_idle_thread_sleeps),
-        cmocka_unit_test(an_idle_connection_is_small)
-    };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(an_idle_thread_sleeps),
+                                        cmocka_unit_test(
+                                            an_idle_connection_is_small) };
 
     unsetenv("SHUNT_SECRET");
     unsetenv("SHUNT_SECRET_FILE");

@@ -17,7 +17,7 @@
 #include "control/ctl.h"
 
 typedef struct gone {
-    ctl_t   *ctl;
+    ctl_t *ctl;
     unsigned count;
 } gone_t;
 
@@ -52,8 +52,7 @@ static void probe_alive_stopped_dead(void **state)
     assert_int_equal(ctl_probe(&ctl, proc.address, 10000), SHUNT_OK);
     proc_signal(&proc, SIGSTOP);
     start = shunt_clock_ns();
-    assert_int_equal(ctl_probe(&ctl, proc.address, 300),
-                     SHUNT_ERR_UNREACHABLE);
+    assert_int_equal(ctl_probe(&ctl, proc.address, 300), SHUNT_ERR_UNREACHABLE);
     assert_true(shunt_clock_ns() - start < UINT64_C(3000000000));
     assert_int_equal(ctl_fetch(&ctl, proc.address, 300), SHUNT_ERR_TIMEOUT);
     assert_int_equal(ctl_gone(&ctl, NULL), 0); /* stopped is not gone */
@@ -78,8 +77,7 @@ static void a_stopped_stranger(void **state)
     proc_start(&proc, 0);
     proc_signal(&proc, SIGSTOP);
     assert_int_equal(ctl_fetch(&ctl, proc.address, 300), SHUNT_ERR_TIMEOUT);
-    assert_int_equal(ctl_probe(&ctl, proc.address, 300),
-                     SHUNT_ERR_UNREACHABLE);
+    assert_int_equal(ctl_probe(&ctl, proc.address, 300), SHUNT_ERR_UNREACHABLE);
     proc_signal(&proc, SIGCONT);
     assert_int_equal(ctl_fetch(&ctl, proc.address, 20000), SHUNT_OK);
     proc_end(&proc);
@@ -153,8 +151,9 @@ static void a_restarted_peer_is_another(void **state)
     wait_gone(&ctl, 1, &old.life, old.address);
     assert_false(shunt_ident_equal(&old.life, &young.life));
     /* what was meant for the dead is not given to the living */
-    assert_int_equal(note_send(&ctl, young.address, &old.life, "x", 1, -1,
-                               &note), SHUNT_OK);
+    assert_int_equal(
+        note_send(&ctl, (to_t){ young.address, &old.life }, "x", 1, -1, &note),
+        SHUNT_OK);
     assert_int_equal(note_wait(&note), SHUNT_ERR_ENDPOINT);
     /* check: the living one is not gone, the dead one is */
     shunt_control_check(ctl.control, young.address, &young.life);
@@ -201,21 +200,25 @@ static void what_was_revoked_never_comes(void **state)
     (void)state;
     ctl_open(&ctl);
     proc_start(&proc, 0);
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "first", 5, -1,
-                               &first), SHUNT_OK);
+    assert_int_equal(note_send(&ctl, (to_t){ proc.address, &proc.life },
+                               "first", 5, -1, &first),
+                     SHUNT_OK);
     assert_int_equal(note_wait(&first), SHUNT_OK);
     proc_signal(&proc, SIGSTOP);
     start = shunt_clock_ns();
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "revoked", 7,
-                               200, &revoked), SHUNT_OK);
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "also", 4, -1,
-                               &also), SHUNT_OK);
+    assert_int_equal(note_send(&ctl, (to_t){ proc.address, &proc.life },
+                               "revoked", 7, 200, &revoked),
+                     SHUNT_OK);
+    assert_int_equal(note_send(&ctl, (to_t){ proc.address, &proc.life }, "also",
+                               4, -1, &also),
+                     SHUNT_OK);
     shunt_control_revoke(ctl.control, also.ticket);
     assert_int_equal(note_wait(&revoked), SHUNT_ERR_TIMEOUT);
     assert_int_equal(note_wait(&also), SHUNT_ERR_TIMEOUT);
     assert_in_range((shunt_clock_ns() - start) / 1000000, 200, 3000);
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "last", 4, -1,
-                               &last), SHUNT_OK);
+    assert_int_equal(note_send(&ctl, (to_t){ proc.address, &proc.life }, "last",
+                               4, -1, &last),
+                     SHUNT_OK);
     proc_signal(&proc, SIGCONT);
     assert_int_equal(note_wait(&last), SHUNT_OK);
     proc_ask(&proc, "poll", answer, sizeof(answer));
@@ -241,14 +244,16 @@ static void a_stopped_receiver_is_not_flooded(void **state)
     assert_int_equal(ctl_probe(&ctl, proc.address, 10000), SHUNT_OK);
     proc_signal(&proc, SIGSTOP);
     for (i = 0; i < 200; i++)
-        assert_int_equal(note_send(&ctl, proc.address, &proc.life, big,
-                                   sizeof(big), 100, &notes[i]), SHUNT_OK);
+        assert_int_equal(note_send(&ctl, (to_t){ proc.address, &proc.life },
+                                   big, sizeof(big), 100, &notes[i]),
+                         SHUNT_OK);
     for (i = 0; i < 200; i++)
         canceled += note_wait(&notes[i]) == SHUNT_ERR_CANCELED;
     assert_in_range(canceled, 150, 199); /* most never left */
     proc_signal(&proc, SIGCONT);
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "end", 3, -1,
-                               &last), SHUNT_OK);
+    assert_int_equal(note_send(&ctl, (to_t){ proc.address, &proc.life }, "end",
+                               3, -1, &last),
+                     SHUNT_OK);
     assert_int_equal(note_wait(&last), SHUNT_OK);
     assert_int_equal(ctl_gone(&ctl, NULL), 0);
     proc_end(&proc);
@@ -264,17 +269,20 @@ static void a_killed_receiver(void **state)
     (void)state;
     ctl_open(&ctl);
     proc_start(&proc, 0);
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "1", 1, -1,
-                               &one), SHUNT_OK);
+    assert_int_equal(
+        note_send(&ctl, (to_t){ proc.address, &proc.life }, "1", 1, -1, &one),
+        SHUNT_OK);
     assert_int_equal(note_wait(&one), SHUNT_OK);
     proc_signal(&proc, SIGSTOP);
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "2", 1, -1,
-                               &waiting), SHUNT_OK);
+    assert_int_equal(note_send(&ctl, (to_t){ proc.address, &proc.life }, "2", 1,
+                               -1, &waiting),
+                     SHUNT_OK);
     proc_end(&proc);
     assert_int_equal(note_wait(&waiting), SHUNT_ERR_PEER_FAILED);
     wait_gone(&ctl, 1, &proc.life, proc.address);
-    assert_int_equal(note_send(&ctl, proc.address, &proc.life, "3", 1, -1,
-                               &after), SHUNT_OK);
+    assert_int_equal(
+        note_send(&ctl, (to_t){ proc.address, &proc.life }, "3", 1, -1, &after),
+        SHUNT_OK);
     assert_int_equal(note_wait(&after), SHUNT_ERR_PEER_FAILED);
     ctl_close(&ctl);
 }
@@ -315,8 +323,9 @@ static void a_cut_to_a_stopped_peer_is_given_up(void **state)
     proxy_open(&proxy, proc.address);
     assert_int_equal(ctl_fetch(&ctl, proxy.address, 10000), SHUNT_OK);
     proc_signal(&proc, SIGSTOP);
-    assert_int_equal(note_send(&ctl, proxy.address, &proc.life, "x", 1, -1,
-                               &note), SHUNT_OK);
+    assert_int_equal(
+        note_send(&ctl, (to_t){ proxy.address, &proc.life }, "x", 1, -1, &note),
+        SHUNT_OK);
     start = shunt_clock_ns();
     proxy_cut(&proxy);
     assert_int_equal(note_wait(&note), SHUNT_ERR_PEER_FAILED);
@@ -348,8 +357,9 @@ static void a_cut_to_a_peer_that_goes_on(void **state)
     proxy_open(&proxy, proc.address);
     assert_int_equal(ctl_fetch(&ctl, proxy.address, 10000), SHUNT_OK);
     proc_signal(&proc, SIGSTOP);
-    assert_int_equal(note_send(&ctl, proxy.address, &proc.life, "x", 1, -1,
-                               &note), SHUNT_OK);
+    assert_int_equal(
+        note_send(&ctl, (to_t){ proxy.address, &proc.life }, "x", 1, -1, &note),
+        SHUNT_OK);
     proxy_cut(&proxy);
     assert_int_equal(ctl_probe(&ctl, proxy.address, 1500),
                      SHUNT_ERR_UNREACHABLE);
@@ -378,7 +388,7 @@ static void a_child_does_not_hide_the_death(void **state)
     proc_start(&proc, 0);
     assert_int_equal(ctl_fetch(&ctl, proc.address, 10000), SHUNT_OK);
     proc_ask(&proc, "fork", answer, sizeof(answer));
-    child = (pid_t)atoi(answer);
+    child = (pid_t)number_of(answer);
     assert_true(child > 0);
     assert_int_equal(ctl_probe(&ctl, proc.address, 10000), SHUNT_OK);
     proc_end(&proc);

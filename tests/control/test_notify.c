@@ -17,13 +17,13 @@
 
 static void send_text(ctl_t *from, ctl_t *to, const char *text, note_t *note)
 {
-    if (note_send(from, to->address, &to->incarnation, text, strlen(text), -1,
-                  note) != SHUNT_OK)
+    if (note_send(from, (to_t){ to->address, &to->incarnation }, text,
+                  strlen(text), -1, note) != SHUNT_OK)
         fail_msg("notify: %s", shunt_last_error());
 }
 
 typedef struct count {
-    ctl_t   *ctl;
+    ctl_t *ctl;
     unsigned at_least;
 } count_t;
 
@@ -45,7 +45,9 @@ static void wait_notified(ctl_t *ctl, unsigned at_least)
 
 static void in_order_and_once(void **state)
 {
-    enum { N = 5000 };
+    enum {
+        N = 5000
+    };
     static note_t notes[N];
     char text[32], got[256];
     ctl_t a, b;
@@ -59,11 +61,11 @@ static void in_order_and_once(void **state)
         send_text(&a, &b, text, &notes[i]);
         /* the queue has room for 1024: take some out meanwhile */
         while (*ctl_poll(&b, got) != '\0')
-            assert_int_equal(atoi(got), received++);
+            assert_int_equal(number_of(got), received++);
     }
     while (received < N) {
         while (*ctl_poll(&b, got) != '\0')
-            assert_int_equal(atoi(got), received++);
+            assert_int_equal(number_of(got), received++);
     }
     for (i = 0; i < N; i++)
         assert_int_equal(note_wait(&notes[i]), SHUNT_OK);
@@ -91,7 +93,8 @@ static void who_it_is_from(void **state)
                      SHUNT_ERR_TRUNCATED);
     assert_int_equal(length, 5);
     assert_int_equal(shunt_control_notify_poll(b.control, data, &length, name,
-                                               sizeof(name), &from), SHUNT_OK);
+                                               sizeof(name), &from),
+                     SHUNT_OK);
     assert_memory_equal(data, "hello", 5);
     assert_string_equal(name, a.address);
     assert_true(shunt_ident_equal(&from, &a.incarnation));
@@ -101,8 +104,9 @@ static void who_it_is_from(void **state)
                                                shorter, sizeof(shorter), NULL),
                      SHUNT_OK);
     assert_string_equal(shorter, "127");
-    assert_int_equal(shunt_control_notify_poll(b.control, data, &length, NULL,
-                                               0, NULL), SHUNT_ERR_EMPTY);
+    assert_int_equal(
+        shunt_control_notify_poll(b.control, data, &length, NULL, 0, NULL),
+        SHUNT_ERR_EMPTY);
     ctl_close(&a);
     ctl_close(&b);
 }
@@ -119,33 +123,40 @@ static void binary_up_to_the_limit(void **state)
         sent[i] = (uint8_t)(i * 31 + i / 256);
     ctl_open(&a);
     ctl_open(&b);
-    assert_int_equal(note_send(&a, b.address, &b.incarnation, sent,
-                               SHUNT_NOTIFY_MAX, -1, &note), SHUNT_OK);
+    assert_int_equal(note_send(&a, (to_t){ b.address, &b.incarnation }, sent,
+                               SHUNT_NOTIFY_MAX, -1, &note),
+                     SHUNT_OK);
     assert_int_equal(note_wait(&note), SHUNT_OK);
-    assert_int_equal(shunt_control_notify_poll(b.control, got, &length, NULL,
-                                               0, NULL), SHUNT_OK);
+    assert_int_equal(
+        shunt_control_notify_poll(b.control, got, &length, NULL, 0, NULL),
+        SHUNT_OK);
     assert_int_equal(length, SHUNT_NOTIFY_MAX);
     assert_memory_equal(got, sent, SHUNT_NOTIFY_MAX);
-    assert_int_equal(note_send(&a, b.address, &b.incarnation, sent,
+    assert_int_equal(note_send(&a, (to_t){ b.address, &b.incarnation }, sent,
                                SHUNT_NOTIFY_MAX + 1, -1, &note),
                      SHUNT_ERR_INVALID_ARGUMENT);
-    assert_int_equal(note_send(&a, b.address, &b.incarnation, sent, 0, -1,
-                               &note), SHUNT_ERR_INVALID_ARGUMENT);
-    assert_int_equal(note_send(&a, b.address, &b.incarnation, NULL, 5, -1,
-                               &note), SHUNT_ERR_INVALID_ARGUMENT);
-    assert_int_equal(note_send(&a, "nonsense", &b.incarnation, sent, 5, -1,
-                               &note), SHUNT_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        note_send(&a, (to_t){ b.address, &b.incarnation }, sent, 0, -1, &note),
+        SHUNT_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        note_send(&a, (to_t){ b.address, &b.incarnation }, NULL, 5, -1, &note),
+        SHUNT_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        note_send(&a, (to_t){ "nonsense", &b.incarnation }, sent, 5, -1, &note),
+        SHUNT_ERR_INVALID_ARGUMENT);
     assert_int_equal(atomic_load(&note.ended), 0);
     ctl_close(&a);
     ctl_close(&b);
 }
 
 typedef struct sender {
-    ctl_t   *from, *to;
+    ctl_t *from, *to;
     unsigned number;
 } sender_t;
 
-enum { EACH = 300 };
+enum {
+    EACH = 300
+};
 
 static void *sender_main(void *arg)
 {
@@ -222,7 +233,7 @@ static void a_full_queue_makes_the_sender_wait(void **state)
     assert_int_equal(atomic_load(&b.notified), 3);
     for (i = 0; i < TEST_COUNT(notes); i++) {
         wait_notified(&b, i + 1);
-        assert_int_equal(atoi(ctl_poll(&b, got)), i);
+        assert_int_equal(number_of(ctl_poll(&b, got)), i);
         assert_int_equal(note_wait(&notes[i]), SHUNT_OK);
     }
     assert_string_equal(ctl_poll(&b, got), "");
@@ -245,8 +256,9 @@ static void one_that_waits_can_be_taken_back(void **state)
     assert_int_equal(note_wait(&first), SHUNT_OK);
     send_text(&a, &b, "second", &second);
     /* this one at its deadline, by itself */
-    assert_int_equal(note_send(&a, b.address, &b.incarnation, "third", 5, 100,
-                               &third), SHUNT_OK);
+    assert_int_equal(note_send(&a, (to_t){ b.address, &b.incarnation }, "third",
+                               5, 100, &third),
+                     SHUNT_OK);
     assert_int_equal(note_wait(&third), SHUNT_ERR_CANCELED);
     shunt_control_revoke(a.control, second.ticket);
     assert_int_equal(note_wait(&second), SHUNT_ERR_CANCELED);
@@ -277,8 +289,8 @@ static void the_sender_has_a_bound(void **state)
     ctl_open(&a);
     unsetenv("SHUNT_NOTIFY_PENDING_BYTES");
     for (i = 0; (i < 64) && (status == SHUNT_OK); i++)
-        status = note_send(&a, address, &a.incarnation, big, sizeof(big), -1,
-                           &notes[i]);
+        status = note_send(&a, (to_t){ address, &a.incarnation }, big,
+                           sizeof(big), -1, &notes[i]);
     assert_int_equal(status, SHUNT_ERR_TOO_MANY_REQUESTS);
     assert_int_equal(i, 16); /* 15 fit with what they cost */
     ctl_close(&a);           /* ends them all, never sent */
@@ -300,8 +312,9 @@ static void only_to_the_life_it_is_for(void **state)
     (void)state;
     ctl_open(&a);
     ctl_open(&b);
-    assert_int_equal(note_send(&a, b.address, &other, "x", 1, -1, &note),
-                     SHUNT_OK);
+    assert_int_equal(
+        note_send(&a, (to_t){ b.address, &other }, "x", 1, -1, &note),
+        SHUNT_OK);
     send_text(&a, &b, "good", &good);
     assert_int_equal(note_wait(&note), SHUNT_ERR_ENDPOINT);
     assert_int_equal(note_wait(&good), SHUNT_OK);
@@ -319,8 +332,9 @@ static void nobody_there(void **state)
     (void)state;
     close(raw_listen(address));
     ctl_open(&a);
-    assert_int_equal(note_send(&a, address, &a.incarnation, "x", 1, -1, &note),
-                     SHUNT_OK);
+    assert_int_equal(
+        note_send(&a, (to_t){ address, &a.incarnation }, "x", 1, -1, &note),
+        SHUNT_OK);
     assert_int_equal(note_wait(&note), SHUNT_ERR_PEER_FAILED);
     ctl_close(&a);
 }
@@ -365,8 +379,8 @@ static void closing_ends_what_was_sent(void **state)
 /* ---- connections that break ------------------------------------------- */
 
 typedef struct cuts {
-    ctl_t    a, b;
-    proxy_t  proxy;
+    ctl_t a, b;
+    proxy_t proxy;
 } cuts_t;
 
 static void cuts_open(cuts_t *cuts)
@@ -385,9 +399,10 @@ static void cuts_close(cuts_t *cuts)
 
 static void cuts_send(cuts_t *cuts, const char *text, note_t *note)
 {
-    assert_int_equal(note_send(&cuts->a, cuts->proxy.address,
-                               &cuts->b.incarnation, text, strlen(text), -1,
-                               note), SHUNT_OK);
+    assert_int_equal(
+        note_send(&cuts->a, (to_t){ cuts->proxy.address, &cuts->b.incarnation },
+                  text, strlen(text), -1, note),
+        SHUNT_OK);
 }
 
 /* The answer to one that arrived is lost: it is sent again, and not queued
@@ -434,8 +449,9 @@ static void lost_on_the_way(void **state)
     atomic_store(&cuts.proxy.hold, true);
     /* the proxy looks at hold when it wakes: a probe has to be stuck */
     assert_int_equal(ctl_probe(&cuts.a, cuts.proxy.address, 200) == SHUNT_OK ||
-                     ctl_probe(&cuts.a, cuts.proxy.address, 200) ==
-                     SHUNT_ERR_UNREACHABLE, true);
+                         ctl_probe(&cuts.a, cuts.proxy.address, 200) ==
+                             SHUNT_ERR_UNREACHABLE,
+                     true);
     cuts_send(&cuts, "two", &two);
     assert_int_equal(ctl_probe(&cuts.a, cuts.proxy.address, 200),
                      SHUNT_ERR_UNREACHABLE);
@@ -451,7 +467,9 @@ static void lost_on_the_way(void **state)
 
 static void many_cuts(void **state)
 {
-    enum { N = 400 };
+    enum {
+        N = 400
+    };
     static note_t notes[N];
     char text[16], got[256];
     cuts_t cuts;
@@ -467,7 +485,7 @@ static void many_cuts(void **state)
     }
     for (i = 0; i < N; i++) {
         assert_int_equal(note_wait(&notes[i]), SHUNT_OK);
-        assert_int_equal(atoi(ctl_poll(&cuts.b, got)), i);
+        assert_int_equal(number_of(ctl_poll(&cuts.b, got)), i);
     }
     assert_string_equal(ctl_poll(&cuts.b, got), "");
     assert_int_equal(ctl_gone(&cuts.a, NULL), 0);

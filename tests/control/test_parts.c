@@ -27,7 +27,7 @@ static void good_addresses(void **state)
 {
     static const struct {
         const char *address, *host;
-        uint16_t    port;
+        uint16_t port;
     } rows[] = { { "127.0.0.1:80", "127.0.0.1", 80 },
                  { "localhost:0", "localhost", 0 },
                  { "[::1]:65535", "::1", 65535 },
@@ -39,8 +39,9 @@ static void good_addresses(void **state)
 
     (void)state;
     for (i = 0; i < TEST_COUNT(rows); i++) {
-        assert_int_equal(shunt_control_parse(rows[i].address, host,
-                                             sizeof(host), &port), SHUNT_OK);
+        assert_int_equal(
+            shunt_control_parse(rows[i].address, host, sizeof(host), &port),
+            SHUNT_OK);
         assert_string_equal(host, rows[i].host);
         assert_int_equal(port, rows[i].port);
     }
@@ -48,11 +49,13 @@ static void good_addresses(void **state)
 
 static void bad_addresses(void **state)
 {
+    /* clang-format off */
     static const char *const rows[] = {
         "", "host", ":80", "[]:80", "[::1]80", "[::1", "::1:80", "host:",
         "host:x", "host:-1", "host:65536", "host:99999999999", "host: 1",
         "host:1 ", "host:0x10"
     };
+    /* clang-format on */
     char host[16], huge[400];
     uint16_t port;
     size_t i;
@@ -68,9 +71,9 @@ static void bad_addresses(void **state)
     memcpy(huge + sizeof(huge) - 3, ":1", 3);
     assert_int_equal(shunt_control_parse(huge, host, sizeof(host), &port),
                      SHUNT_ERR_INVALID_ARGUMENT);
-    assert_int_equal(shunt_control_parse("longer-than-sixteen:1", host,
-                                         sizeof(host), &port),
-                     SHUNT_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        shunt_control_parse("longer-than-sixteen:1", host, sizeof(host), &port),
+        SHUNT_ERR_INVALID_ARGUMENT);
     assert_int_equal(shunt_control_parse(NULL, host, sizeof(host), &port),
                      SHUNT_ERR_INVALID_ARGUMENT);
 }
@@ -79,11 +82,15 @@ static void kinds_of_addresses(void **state)
 {
     static const struct {
         const char *host;
-        bool        loopback, wildcard;
-    } rows[] = { { "127.0.0.1", true, false },   { "127.9.9.9", true, false },
-                 { "::1", true, false },         { "0.0.0.0", false, true },
-                 { "::", false, true },          { "10.0.0.1", false, false },
-                 { "fd00::1", false, false },    { "128.0.0.1", false, false },
+        bool loopback, wildcard;
+    } rows[] = { { "127.0.0.1", true, false },
+                 { "127.9.9.9", true, false },
+                 { "::1", true, false },
+                 { "0.0.0.0", false, true },
+                 { "::", false, true },
+                 { "10.0.0.1", false, false },
+                 { "fd00::1", false, false },
+                 { "128.0.0.1", false, false },
                  { "::ffff:127.0.0.1", true, false } };
     shunt_ctl_addrs_t addrs;
     size_t i;
@@ -104,8 +111,9 @@ static void kinds_of_addresses(void **state)
     assert_int_equal(shunt_ctl_resolve("localhost", 5, false, &addrs),
                      SHUNT_OK);
     assert_false(addrs.numeric);
-    assert_int_equal(shunt_ctl_resolve("no.such.host.invalid", 5, false,
-                                       &addrs), SHUNT_ERR_DNS);
+    assert_int_equal(
+        shunt_ctl_resolve("no.such.host.invalid", 5, false, &addrs),
+        SHUNT_ERR_DNS);
     assert_non_null(strstr(shunt_last_error(), "no.such.host.invalid"));
 }
 
@@ -114,9 +122,8 @@ static void kinds_of_addresses(void **state)
 static bool put(shunt_ctl_inbox_t *inbox, const char *text, size_t length)
 {
     shunt_incarnation_t from = { { 1 } };
-    shunt_ctl_item_t *item   = shunt_ctl_item_new(&from, "me",
-                                                  (const uint8_t *)text,
-                                                  length);
+    shunt_ctl_item_t *item =
+        shunt_ctl_item_new(&from, "me", (const uint8_t *)text, length);
 
     assert_non_null(item);
     if (shunt_ctl_inbox_put(inbox, item))
@@ -181,7 +188,7 @@ static void senders_are_remembered(void **state)
     one = shunt_ctl_senders_get(&senders, &id, 1);
     shunt_ctl_senders_attach(&senders, one, connection);
     one->last = 5;
-    other = shunt_ctl_senders_get(&senders, &id, 2); /* another stream */
+    other     = shunt_ctl_senders_get(&senders, &id, 2); /* another stream */
     assert_ptr_not_equal(one, other);
     assert_int_equal(other->last, 0);
     shunt_ctl_senders_attach(&senders, other, connection);
@@ -217,8 +224,9 @@ static void a_child_closes_what_is_ours(void **state)
     pid = fork();
     if (pid == 0) {
         shunt_control_atfork_child();
-        _exit((fcntl(ours[0], F_GETFD) == -1) &&
-              (fcntl(theirs, F_GETFD) != -1) ? 0 : 1);
+        _exit((fcntl(ours[0], F_GETFD) == -1) && (fcntl(theirs, F_GETFD) != -1)
+                  ? 0
+                  : 1);
     }
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);

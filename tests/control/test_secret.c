@@ -111,23 +111,27 @@ static void a_variable_will_do(void **state)
 /* RFC 4231, test case 2. */
 static void mac_is_hmac_sha256(void **state)
 {
+    /* clang-format off */
     static const uint8_t expected[SHUNT_SECRET_MAC] = {
         0x5b, 0xdc, 0xc1, 0x46, 0xbf, 0x60, 0x75, 0x4e, 0x6a, 0x04, 0x24,
         0x26, 0x08, 0x95, 0x75, 0xc7, 0x5a, 0x00, 0x3f, 0x08, 0x9d, 0x27,
         0x39, 0x83, 0x9d, 0xec, 0x58, 0xb9, 0x64, 0xec, 0x38, 0x43
     };
+    /* clang-format on */
     static const char text[] = "what do ya want for nothing?";
     uint8_t mac[SHUNT_SECRET_MAC], none[SHUNT_SECRET_MAC];
     shunt_secret_t secret;
 
     (void)state;
     assert_int_equal(shunt_secret_load("", "Jefe", &secret), SHUNT_OK);
-    assert_int_equal(shunt_secret_mac(&secret, (const uint8_t *)text,
-                                      sizeof(text) - 1, mac), SHUNT_OK);
+    assert_int_equal(
+        shunt_secret_mac(&secret, (const uint8_t *)text, sizeof(text) - 1, mac),
+        SHUNT_OK);
     assert_true(shunt_secret_equal(mac, expected));
     assert_int_equal(shunt_secret_load("", "", &secret), SHUNT_OK);
     assert_int_equal(shunt_secret_mac(&secret, (const uint8_t *)text,
-                                      sizeof(text) - 1, none), SHUNT_OK);
+                                      sizeof(text) - 1, none),
+                     SHUNT_OK);
     assert_false(shunt_secret_equal(mac, none));
     mac[31] ^= 1;
     assert_false(shunt_secret_equal(mac, expected));

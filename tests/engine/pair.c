@@ -9,7 +9,7 @@
 int pair_setup(void **state)
 {
     shunt_engine_attr_t attr = { .size = sizeof(attr) };
-    pair_t *pair = calloc(1, sizeof(*pair));
+    pair_t *pair             = calloc(1, sizeof(*pair));
     void *memory;
 
     assert_non_null(pair);

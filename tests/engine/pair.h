@@ -7,17 +7,19 @@
 #include <shunt/engine.h>
 #include "support/unit.h"
 
-enum { PAIR_BYTES = 1 << 20 };
+enum {
+    PAIR_BYTES = 1 << 20
+};
 
 typedef struct pair {
-    shunt_engine_h  a, b; /* a is the initiator */
-    shunt_segment_t segment; /* b's, in a */
-    char            name[SHUNT_NAME_MAX + 1]; /* b's */
-    char           *local;   /* a's memory, PAIR_BYTES */
-    char           *remote;  /* b's, the same */
+    shunt_engine_h a, b;           /* a is the initiator */
+    shunt_segment_t segment;       /* b's, in a */
+    char name[SHUNT_NAME_MAX + 1]; /* b's */
+    char *local;                   /* a's memory, PAIR_BYTES */
+    char *remote;                  /* b's, the same */
 } pair_t;
 
-#define assert_status(_call, _status)                                          \
+#define assert_status(_call, _status) \
     assert_string_equal(shunt_status_name(_call), shunt_status_name(_status))
 #define assert_ok(_call) assert_status(_call, SHUNT_OK)
 

@@ -23,7 +23,7 @@ static void fill(char *bytes, size_t length, unsigned seed)
 
 static void every_size(void **state)
 {
-    const pair_t *pair = *state;
+    const pair_t *pair          = *state;
     static const size_t sizes[] = { 1,     7,     8,      4095,   65536,
                                     65537, 81920, 262144, 262145, PAIR_BYTES };
     shunt_request_t request;
@@ -75,14 +75,14 @@ static void malloc_memory(void **state)
 
 static void own_segment(void **state)
 {
-    const pair_t *pair = *state;
-    shunt_request_t request = { .opcode  = SHUNT_OP_WRITE,
-                                .local   = pair->local,
-                                .segment = SHUNT_SEGMENT_SELF,
-                                .remote  = (uintptr_t)pair->local + 65536,
-                                .length  = 65536 };
+    const pair_t *pair       = *state;
+    shunt_request_t request  = { .opcode  = SHUNT_OP_WRITE,
+                                 .local   = pair->local,
+                                 .segment = SHUNT_SEGMENT_SELF,
+                                 .remote  = (uintptr_t)pair->local + 65536,
+                                 .length  = 65536 };
     shunt_engine_attr_t attr = { .size = sizeof(attr) };
-    shunt_segment_t id = 99;
+    shunt_segment_t id       = 99;
 
     fill(pair->local, 65536, 9);
     assert_int_equal(pair_run(pair, &request), SHUNT_STATE_COMPLETED);
@@ -94,10 +94,12 @@ static void own_segment(void **state)
 
 static void hundred_thousand(void **state)
 {
-    enum { COUNT = 100000 };
-    const pair_t *pair = *state;
+    enum {
+        COUNT = 100000
+    };
+    const pair_t *pair          = *state;
     shunt_batch_status_t status = { .size = sizeof(status) };
-    shunt_request_t *requests = calloc(COUNT, sizeof(*requests));
+    shunt_request_t *requests   = calloc(COUNT, sizeof(*requests));
     shunt_task_status_t task;
     shunt_batch_t batch;
     size_t i;
@@ -123,16 +125,18 @@ static void hundred_thousand(void **state)
 /* ---- threads ---------------------------------------------------------- */
 
 typedef struct worker {
-    pair_t   pair;
+    pair_t pair;
     unsigned number;
-    bool     reverse; /* b to a */
+    bool reverse; /* b to a */
 } worker_t;
 
 static void *work(void *arg)
 {
-    enum { PART = PAIR_BYTES / 8 };
+    enum {
+        PART = PAIR_BYTES / 8
+    };
     const worker_t *w = arg;
-    size_t offset = w->number * (size_t)PART;
+    size_t offset     = w->number * (size_t)PART;
     shunt_request_t request;
     unsigned i;
 
@@ -166,14 +170,14 @@ static void eight_threads(void **state)
 
 static void both_ways(void **state)
 {
-    const pair_t *pair = *state;
+    const pair_t *pair       = *state;
     shunt_engine_attr_t attr = { .size = sizeof(attr) };
-    worker_t there = { .pair = *pair, .number = 0 };
-    worker_t back = { .pair = { .a      = pair->b,
-                                .b      = pair->a,
-                                .local  = pair->remote,
-                                .remote = pair->local },
-                      .number = 1 };
+    worker_t there           = { .pair = *pair, .number = 0 };
+    worker_t back            = { .pair   = { .a      = pair->b,
+                                             .b      = pair->a,
+                                             .local  = pair->remote,
+                                             .remote = pair->local },
+                                 .number = 1 };
     pthread_t thread;
 
     assert_ok(shunt_engine_query(pair->a, &attr));
@@ -217,7 +221,9 @@ static void overlapping_threads(void **state)
 
 static void many_engines(void **state)
 {
-    enum { ENGINES = 64 };
+    enum {
+        ENGINES = 64
+    };
     shunt_engine_h engines[ENGINES];
     shunt_engine_attr_t attr = { .size = sizeof(attr) };
     shunt_segment_t id;
@@ -247,32 +253,31 @@ static void on_end(shunt_engine_h engine, shunt_batch_t batch, void *arg)
     assert_status(shunt_batch_wait(engine, batch, -1, NULL),
                   SHUNT_ERR_INVALID_ARGUMENT); /* may not wait */
     assert_status(shunt_engine_destroy(engine), SHUNT_ERR_INVALID_ARGUMENT);
-    atomic_fetch_add_explicit((_Atomic unsigned *)arg, 1,
-                              memory_order_release);
+    atomic_fetch_add_explicit((_Atomic unsigned *)arg, 1, memory_order_release);
 }
 
 static void callbacks(void **state)
 {
-    const pair_t *pair = *state;
+    const pair_t *pair      = *state;
     shunt_batch_opts_t opts = { .size   = sizeof(opts),
                                 .on_end = on_end,
                                 .arg    = &called };
-    shunt_request_t small = pair_request(pair, SHUNT_OP_WRITE, 0, 8);
-    shunt_request_t large = pair_request(pair, SHUNT_OP_WRITE, 0, PAIR_BYTES);
+    shunt_request_t small   = pair_request(pair, SHUNT_OP_WRITE, 0, 8);
+    shunt_request_t large   = pair_request(pair, SHUNT_OP_WRITE, 0, PAIR_BYTES);
     shunt_batch_t batch;
     int i;
 
     assert_ok(shunt_batch_alloc(pair->a, 2, &opts, &batch));
     assert_ok(shunt_batch_submit(pair->a, batch, &small, 1));
     /* nobody waits: the progress thread has to call */
-    for (i = 0; (i < 5000) && (atomic_load_explicit(
-                                   &called, memory_order_acquire) == 0);
+    for (i = 0; (i < 5000) &&
+                (atomic_load_explicit(&called, memory_order_acquire) == 0);
          i++)
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     assert_int_equal(atomic_load_explicit(&called, memory_order_acquire), 1);
     assert_ok(shunt_batch_submit(pair->a, batch, &large, 1));
-    for (i = 0; (i < 5000) && (atomic_load_explicit(
-                                   &called, memory_order_acquire) == 1);
+    for (i = 0; (i < 5000) &&
+                (atomic_load_explicit(&called, memory_order_acquire) == 1);
          i++)
         nanosleep(&(struct timespec){ .tv_nsec = 1000000 }, NULL);
     assert_int_equal(atomic_load_explicit(&called, memory_order_acquire), 2);
@@ -281,10 +286,10 @@ static void callbacks(void **state)
 
 static void event_descriptor(void **state)
 {
-    const pair_t *pair = *state;
+    const pair_t *pair      = *state;
     shunt_request_t request = pair_request(pair, SHUNT_OP_WRITE, 0, PAIR_BYTES);
     shunt_batch_status_t status = { .size = sizeof(status) };
-    struct pollfd poll_fd = { .events = POLLIN };
+    struct pollfd poll_fd       = { .events = POLLIN };
     shunt_batch_t batch;
     int i, again;
 
@@ -312,7 +317,7 @@ static void event_descriptor(void **state)
 static size_t receive(const pair_t *pair, char *data, size_t room)
 {
     shunt_notify_from_t from = { .size = sizeof(from) };
-    struct pollfd poll_fd = { .events = POLLIN };
+    struct pollfd poll_fd    = { .events = POLLIN };
     shunt_status_t status;
     size_t length;
 
@@ -330,9 +335,9 @@ static size_t receive(const pair_t *pair, char *data, size_t room)
 
 static void batch_notification(void **state)
 {
-    const pair_t *pair = *state;
+    const pair_t *pair      = *state;
     shunt_request_t request = pair_request(pair, SHUNT_OP_WRITE, 0, PAIR_BYTES);
-    shunt_notify_t notify = { pair->segment, "bytes\0there", 11 };
+    shunt_notify_t notify   = { pair->segment, "bytes\0there", 11 };
     shunt_batch_status_t status = { .size = sizeof(status) };
     shunt_batch_t batch;
     char data[64];
@@ -408,7 +413,7 @@ static void busy(void **state)
     assert_true(refusals <= 1);
 }
 
-#define with_pair(_test)                                                       \
+#define with_pair(_test) \
     cmocka_unit_test_setup_teardown(_test, pair_setup, pair_teardown)
 
 int main(void)

@@ -16,7 +16,7 @@ static void assert_said(const char *text)
 
 static void null_and_wrong_engines(void **state)
 {
-    shunt_engine_h made_up = (shunt_engine_h)(uintptr_t)0x7f0000001230;
+    shunt_engine_h made_up   = (shunt_engine_h)(uintptr_t)0x7f0000001230;
     shunt_engine_attr_t attr = { .size = sizeof(attr) };
     shunt_engine_h stale;
     shunt_batch_t batch;
@@ -36,12 +36,12 @@ static void null_and_wrong_engines(void **state)
 
 static void bad_creation(void **state)
 {
-    shunt_engine_opts_t small = { .size = 8 };
-    shunt_engine_opts_t mode = { .size        = sizeof(mode),
-                                 .thread_mode = (shunt_thread_mode_t)7 };
+    shunt_engine_opts_t small  = { .size = 8 };
+    shunt_engine_opts_t mode   = { .size        = sizeof(mode),
+                                   .thread_mode = (shunt_thread_mode_t)7 };
     shunt_engine_opts_t absent = { .size       = sizeof(absent),
                                    .transports = "shm,warp" };
-    shunt_engine_h engine = NULL;
+    shunt_engine_h engine      = NULL;
     char longest[SHUNT_NAME_MAX + 2];
 
     (void)state;
@@ -60,9 +60,9 @@ static void bad_creation(void **state)
     assert_status(shunt_engine_create(NULL, "warp://x", NULL, &engine),
                   SHUNT_ERR_INVALID_ARGUMENT);
     assert_said("p2p");
-    assert_status(shunt_engine_create("no.such.host.invalid:0", NULL, NULL,
-                                      &engine),
-                  SHUNT_ERR_DNS);
+    assert_status(
+        shunt_engine_create("no.such.host.invalid:0", NULL, NULL, &engine),
+        SHUNT_ERR_DNS);
     assert_status(shunt_engine_create(NULL, NULL, &absent, &engine),
                   SHUNT_ERR_NOT_SUPPORTED_TRANSPORT);
     assert_said("warp");
@@ -96,7 +96,7 @@ static void bad_configuration(void **state)
 
 static void name_taken(void **state)
 {
-    const pair_t *pair = *state;
+    const pair_t *pair    = *state;
     shunt_engine_h engine = NULL;
 
     assert_status(shunt_engine_create(pair->name, NULL, NULL, &engine),
@@ -106,8 +106,8 @@ static void name_taken(void **state)
 
 static void bad_registration(void **state)
 {
-    const pair_t *pair = *state;
-    shunt_mem_opts_t bad = { .size = sizeof(bad), .location = "moon:1" };
+    const pair_t *pair      = *state;
+    shunt_mem_opts_t bad    = { .size = sizeof(bad), .location = "moon:1" };
     shunt_mem_opts_t access = { .size   = sizeof(access),
                                 .access = (shunt_access_t)9 };
     static char memory[4 * 4096];
@@ -184,9 +184,9 @@ static void bad_segments(void **state)
 
 static void bad_batches(void **state)
 {
-    const pair_t *pair = *state;
+    const pair_t *pair          = *state;
     shunt_batch_status_t status = { .size = sizeof(status) };
-    shunt_request_t request = pair_request(pair, SHUNT_OP_WRITE, 0, 8);
+    shunt_request_t request     = pair_request(pair, SHUNT_OP_WRITE, 0, 8);
     shunt_task_status_t task;
     shunt_batch_t batch, next;
 
@@ -207,8 +207,7 @@ static void bad_batches(void **state)
     assert_status(shunt_batch_submit(pair->a, batch, &request, 0),
                   SHUNT_ERR_INVALID_ARGUMENT);
     assert_ok(shunt_batch_free(pair->a, batch));
-    assert_status(shunt_batch_free(pair->a, batch),
-                  SHUNT_ERR_INVALID_ARGUMENT);
+    assert_status(shunt_batch_free(pair->a, batch), SHUNT_ERR_INVALID_ARGUMENT);
     assert_ok(shunt_batch_alloc(pair->a, 1, NULL, &next));
     assert_true(next != batch); /* the same slot, another generation */
     assert_status(shunt_batch_submit(pair->a, batch, &request, 1),
@@ -243,10 +242,10 @@ static void refused(const pair_t *pair, shunt_request_t bad,
 
 static void bad_requests(void **state)
 {
-    const pair_t *pair = *state;
-    shunt_request_t good = pair_request(pair, SHUNT_OP_WRITE, 0, 64), bad;
-    shunt_mem_opts_t only = { .size   = sizeof(only),
-                              .access = SHUNT_ACCESS_REMOTE_READ };
+    const pair_t *pair     = *state;
+    shunt_request_t good   = pair_request(pair, SHUNT_OP_WRITE, 0, 64), bad;
+    shunt_mem_opts_t only  = { .size   = sizeof(only),
+                               .access = SHUNT_ACCESS_REMOTE_READ };
     shunt_mem_opts_t local = { .size   = sizeof(local),
                                .access = SHUNT_ACCESS_LOCAL };
     static char outside[64];
@@ -343,7 +342,7 @@ static void bad_notifications(void **state)
     const pair_t *pair = *state;
     static char data[SHUNT_NOTIFY_MAX + 1];
     shunt_notify_t notify = { pair->segment, data, 0 };
-    size_t length = 0;
+    size_t length         = 0;
 
     assert_status(shunt_notify_send(pair->a, &notify, 1000),
                   SHUNT_ERR_INVALID_ARGUMENT);
@@ -367,7 +366,7 @@ static void bad_notifications(void **state)
     assert_ok(shunt_peer_probe(pair->a, pair->name, 5000000));
 }
 
-#define with_pair(_test)                                                       \
+#define with_pair(_test) \
     cmocka_unit_test_setup_teardown(_test, pair_setup, pair_teardown)
 
 int main(void)

@@ -44,9 +44,9 @@ static void cut(size_t length, size_t best, size_t max)
 {
     static shunt_engine_t engine;
     static batch_t batch;
-    rail_t rail = { .engine = &engine };
-    path_t path = { .rail = &rail };
-    task_t task = { .batch = &batch, .length = length, .local = (char *)4096 };
+    rail_t rail  = { .engine = &engine };
+    path_t path  = { .rail = &rail };
+    task_t task  = { .batch = &batch, .length = length, .local = (char *)4096 };
     size_t bytes = 0;
     uint32_t count = 0;
     slice_t *slice;
@@ -57,9 +57,9 @@ static void cut(size_t length, size_t best, size_t max)
     rail.attr.best_post        = best;
     rail.attr.max_post         = max;
     batch.engine               = &engine;
-    assert_int_equal(shunt_pool_init(&engine.slices, "test", sizeof(slice_t), 1,
-                                     4),
-                     SHUNT_OK);
+    assert_int_equal(
+        shunt_pool_init(&engine.slices, "test", sizeof(slice_t), 1, 4),
+        SHUNT_OK);
     while (task.cursor < length) {
         slice = shunt_slice_next(&task, &path);
         assert_non_null(slice);
@@ -77,7 +77,7 @@ static void cut(size_t length, size_t best, size_t max)
 
 static void runs(void **state)
 {
-    static const size_t lengths[] = { 1,      65536,  65537,   81920, 81921,
+    static const size_t lengths[] = { 1,      65536,  65537,   81920,  81921,
                                       131072, 500000, 1048576, 9999999 };
     size_t i;
 

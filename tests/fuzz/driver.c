@@ -22,16 +22,20 @@
 #include "base/clock.h"
 #include "fuzz/fuzz.h"
 
-enum { SEEDS = 256, ROOM = 64 * 1024, DEFAULT_SECONDS = 4 };
+enum {
+    SEEDS           = 256,
+    ROOM            = 64 * 1024,
+    DEFAULT_SECONDS = 4
+};
 
 typedef struct input {
-    size_t  length;
+    size_t length;
     uint8_t bytes[ROOM];
 } input_t;
 
 static input_t *seeds[SEEDS];
-static size_t   seed_count;
-static input_t  current;
+static size_t seed_count;
+static input_t current;
 static uint64_t random_state;
 
 /* Present in a program with a sanitizer only. */
@@ -95,7 +99,7 @@ static bool read_file(const char *path, input_t *input)
 
 static void read_seeds(void)
 {
-    const char *top = getenv("SHUNT_TEST_SRCDIR");
+    const char *top = getenv("TEST_SRCDIR");
     char folder[4096], path[4400];
     struct dirent *entry;
     DIR *dir;
@@ -104,8 +108,7 @@ static void read_seeds(void)
              top == NULL ? "." : top, fuzz_name);
     dir = opendir(folder);
     if (dir == NULL) {
-        fprintf(stderr, "%s: %s (SHUNT_TEST_SRCDIR?)\n", folder,
-                strerror(errno));
+        fprintf(stderr, "%s: %s (TEST_SRCDIR?)\n", folder, strerror(errno));
         exit(1);
     }
     while (((entry = readdir(dir)) != NULL) && (seed_count < SEEDS)) {
@@ -113,8 +116,7 @@ static void read_seeds(void)
             continue;
         snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
         seeds[seed_count] = malloc(sizeof(input_t));
-        if ((seeds[seed_count] == NULL) ||
-            !read_file(path, seeds[seed_count]))
+        if ((seeds[seed_count] == NULL) || !read_file(path, seeds[seed_count]))
             exit(99);
         seed_count++;
     }
@@ -135,15 +137,17 @@ static size_t below(size_t limit)
     return limit == 0 ? 0 : (size_t)(random_next() >> 33) % limit;
 }
 
+/* clang-format off */
 static const uint32_t telling[] = { 0,          1,          0x7f,  0x80,
                                     0xff,       0x100,      0x400, 0xffff,
                                     0x10000,    0x10001,    0x4000000,
                                     0x7fffffff, 0x80000000, 0xffffffff };
+/* clang-format on */
 
 static void mutate_once(void)
 {
-    input_t *c      = &current;
-    size_t at       = below(c->length);
+    input_t *c = &current;
+    size_t at  = below(c->length);
     const input_t *other;
     size_t from, n;
     uint32_t value;
@@ -213,8 +217,7 @@ static int run_files(char **paths)
 
 int main(int argc, char **argv)
 {
-    uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 10) :
-                                  DEFAULT_SECONDS;
+    uint64_t seconds = argc > 2 ? strtoull(argv[2], NULL, 10) : DEFAULT_SECONDS;
     uint64_t until   = shunt_clock_ns() + seconds * UINT64_C(1000000000);
     uint64_t runs    = 0;
     size_t i;

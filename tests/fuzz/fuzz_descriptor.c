@@ -17,8 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
     char *json;
     size_t json_length;
 
-    if (shunt_desc_decode((const char *)bytes, length, NULL, &desc) !=
-        SHUNT_OK)
+    if (shunt_desc_decode((const char *)bytes, length, NULL, &desc) != SHUNT_OK)
         return 0;
     if ((shunt_desc_encode(desc, &json, &json_length) != SHUNT_OK) ||
         (shunt_desc_decode(json, json_length, desc->name, &again) != SHUNT_OK))

@@ -41,8 +41,9 @@ static void check_out(const shunt_hello_out_t *out, bool connector)
     if (out->frame.type == 0)
         return;
     shunt_frame_encode(&out->frame, head);
-    if (shunt_frame_decode(head, connector ? SHUNT_FRAME_CONNECTOR_HELLO :
-                                             SHUNT_FRAME_ACCEPTOR_HELLO,
+    if (shunt_frame_decode(head,
+                           connector ? SHUNT_FRAME_CONNECTOR_HELLO
+                                     : SHUNT_FRAME_ACCEPTOR_HELLO,
                            &frame, &reason) != SHUNT_OK)
         abort();
 }
@@ -51,8 +52,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
 {
     static shunt_secret_t secret;
     bool connector = (length > 0) && (bytes[0] & 1);
-    unsigned from  = connector ? SHUNT_FRAME_ACCEPTOR_HELLO :
-                                 SHUNT_FRAME_CONNECTOR_HELLO;
+    unsigned from =
+        connector ? SHUNT_FRAME_ACCEPTOR_HELLO : SHUNT_FRAME_CONNECTOR_HELLO;
     shunt_hello_self_t self;
     shunt_hello_out_t out;
     shunt_reason_t reason;

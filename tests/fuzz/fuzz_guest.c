@@ -39,7 +39,7 @@ static struct shunt_control *control_make(void)
         (shunt_secret_load("", "s", &control.secret) != SHUNT_OK) ||
         (shunt_ctl_loop_open(&control) != SHUNT_OK))
         abort();
-    strcpy(control.name, "fuzz:1");
+    memcpy(control.name, "fuzz:1", 7);
     pthread_mutex_init(&control.lock, NULL);
     shunt_ctl_inbox_init(&control.inbox, 3, 2 * SHUNT_NOTIFY_MAX);
     shunt_ctl_serve_init(&control);
@@ -130,8 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t length)
         continue;
     if (control->serve.guest_count != 0)
         shunt_ctl_serve_close(control);
-    if ((control->serve.guest_count != 0) ||
-        (control->serve.desc_bytes != 0) ||
+    if ((control->serve.guest_count != 0) || (control->serve.desc_bytes != 0) ||
         !TAILQ_EMPTY(&control->serve.full) ||
         !TAILQ_EMPTY(&control->serve.desc))
         abort();

@@ -8,11 +8,13 @@
 #include "support/unit.h"
 
 /* RFC 4648, section 10. */
-static const char *const rows[][2] = {
-    { "", "" },           { "f", "Zg==" },         { "fo", "Zm8=" },
-    { "foo", "Zm9v" },    { "foob", "Zm9vYg==" },  { "fooba", "Zm9vYmE=" },
-    { "foobar", "Zm9vYmFy" }
-};
+static const char *const rows[][2] = { { "", "" },
+                                       { "f", "Zg==" },
+                                       { "fo", "Zm8=" },
+                                       { "foo", "Zm9v" },
+                                       { "foob", "Zm9vYg==" },
+                                       { "fooba", "Zm9vYmE=" },
+                                       { "foobar", "Zm9vYmFy" } };
 
 static void both_ways(void **state)
 {
@@ -56,11 +58,13 @@ static void every_length(void **state)
 
 static void what_is_no_base64(void **state)
 {
+    /* clang-format off */
     static const char *const bad[] = {
         "A", "AA", "AAA", "A===", "====", "AA=A", "AAA=AAAA", "AA==AA==",
         " AAA", "AAA ", "AAAA\n", "A\tAA", "AAA-", "AA_A", "=AAA", "AAAA=",
         "AAAA==", "\xc3\xa4" "AA"
     };
+    /* clang-format on */
     size_t i, length;
 
     (void)state;

@@ -18,39 +18,43 @@ static const char topology[] = "{\"cpu:0\":[[\"lo\"],[\"eth0\"]]}";
 
 /* A descriptor to encode. */
 typedef struct sample {
-    char                *control[2];
-    shunt_desc_rail_t    rails[2];
-    shunt_desc_key_t     keys[3];
-    shunt_desc_region_t  regions[3];
-    char                 matrix[sizeof(topology)];
-    shunt_desc_t         desc;
+    char *control[2];
+    shunt_desc_rail_t rails[2];
+    shunt_desc_key_t keys[3];
+    shunt_desc_region_t regions[3];
+    char matrix[sizeof(topology)];
+    shunt_desc_t desc;
 } sample_t;
+
+static void put(char *text, size_t room, const char *value)
+{
+    snprintf(text, room, "%s", value);
+}
 
 static void sample_init(sample_t *s)
 {
     memset(s, 0, sizeof(*s));
     s->control[0] = (char *)"10.0.0.3:15001";
     s->control[1] = (char *)"[fd00::3]:15001";
-    strcpy(s->rails[0].rail, "ucx:lo");
-    strcpy(s->rails[0].device, "lo");
+    put(s->rails[0].rail, sizeof(s->rails[0].rail), "ucx:lo");
+    put(s->rails[0].device, sizeof(s->rails[0].device), "lo");
     s->rails[0].address        = (const uint8_t *)"\x00\x01\xff";
     s->rails[0].address_length = 3;
-    strcpy(s->rails[1].rail, "shm");
-    strcpy(s->rails[1].device, "shm");
-    s->keys[0] = (shunt_desc_key_t){ 0, 2, (const uint8_t *)"k0" };
-    s->keys[1] = (shunt_desc_key_t){ 1, 1, (const uint8_t *)"k" };
-    s->keys[2] = (shunt_desc_key_t){ 1, 4, (const uint8_t *)"\0\0\0\0" };
+    put(s->rails[1].rail, sizeof(s->rails[1].rail), "shm");
+    put(s->rails[1].device, sizeof(s->rails[1].device), "shm");
+    s->keys[0]    = (shunt_desc_key_t){ 0, 2, (const uint8_t *)"k0" };
+    s->keys[1]    = (shunt_desc_key_t){ 1, 1, (const uint8_t *)"k" };
+    s->keys[2]    = (shunt_desc_key_t){ 1, 4, (const uint8_t *)"\0\0\0\0" };
     s->regions[0] = (shunt_desc_region_t){
         0x1000, 0x1000, SHUNT_ACCESS_REMOTE_READ_WRITE, "cpu:0", &s->keys[0], 2
     };
-    s->regions[1] = (shunt_desc_region_t){
-        0x2000, 1, SHUNT_ACCESS_REMOTE_READ, "*", &s->keys[2], 1
-    };
-    s->regions[2] = (shunt_desc_region_t){
-        0x9000, 1, SHUNT_ACCESS_LOCAL, "*", NULL, 0
-    };
-    strcpy(s->matrix, topology);
-    strcpy(s->desc.name, "10.0.0.3:15001");
+    s->regions[1] =
+        (shunt_desc_region_t){ 0x2000, 1,           SHUNT_ACCESS_REMOTE_READ,
+                               "*",    &s->keys[2], 1 };
+    s->regions[2] =
+        (shunt_desc_region_t){ 0x9000, 1, SHUNT_ACCESS_LOCAL, "*", NULL, 0 };
+    put(s->matrix, sizeof(s->matrix), topology);
+    put(s->desc.name, sizeof(s->desc.name), "10.0.0.3:15001");
     memset(&s->desc.incarnation, 0x5a, sizeof(s->desc.incarnation));
     s->desc.revision      = 42;
     s->desc.control       = s->control;
@@ -153,7 +157,7 @@ static void encoding_refuses_what_cannot_be_decoded(void **state)
     assert_int_equal(shunt_desc_encode(&s.desc, &json, &length),
                      SHUNT_ERR_MALFORMED_JSON);
     sample_init(&s);
-    strcpy(s.desc.name, "\xff\xfe"); /* no UTF-8 */
+    put(s.desc.name, sizeof(s.desc.name), "\xff\xfe"); /* no UTF-8 */
     assert_int_equal(shunt_desc_encode(&s.desc, &json, &length),
                      SHUNT_ERR_MEMORY);
     sample_init(&s);
@@ -196,7 +200,7 @@ static json_t *piece(const char *text)
 
 static shunt_status_t decode_root(json_t *root, const char *name)
 {
-    char *text = json_dumps(root, JSON_COMPACT);
+    char *text         = json_dumps(root, JSON_COMPACT);
     shunt_desc_t *desc = NULL;
     shunt_status_t status;
 
@@ -211,10 +215,10 @@ static shunt_status_t decode_root(json_t *root, const char *name)
 }
 
 typedef struct row {
-    const char    *field; /* of the root, or "buffers.f", "devices.f" */
-    const char    *value; /* NULL: the field is left out */
+    const char *field; /* of the root, or "buffers.f", "devices.f" */
+    const char *value; /* NULL: the field is left out */
     shunt_status_t expected;
-    const char    *says;
+    const char *says;
 } row_t;
 
 #define BAD SHUNT_ERR_MALFORMED_JSON
@@ -378,7 +382,7 @@ static void rails_are_there_once(void **state)
 static void addresses_and_keys_have_bounds(void **state)
 {
     static char text[17 * 1024 / 3 * 4 + 8];
-    json_t *root = good();
+    json_t *root   = good();
     json_t *device = json_array_get(json_object_get(root, "devices"), 0);
     json_t *buffer = json_array_get(json_object_get(root, "buffers"), 0);
 
@@ -394,7 +398,7 @@ static void addresses_and_keys_have_bounds(void **state)
                         json_string(text));
     assert_int_equal(decode_root(root, NULL), BAD);
     text[4 * 1024 / 3 * 4] = '\0';
-    root   = good();
+    root                   = good();
     buffer = json_array_get(json_object_get(root, "buffers"), 0);
     json_object_set_new(json_object_get(buffer, "keys"), "ucx:lo",
                         json_string(text));
@@ -403,18 +407,24 @@ static void addresses_and_keys_have_bounds(void **state)
 
 static void what_is_no_json(void **state)
 {
-    static const char *const bad[] = { "", "{", "[]", "null", "7", "\"x\"",
-                                       "{\"name\":1,\"name\":2}", "{} x",
+    static const char *const bad[] = { "",
+                                       "{",
+                                       "[]",
+                                       "null",
+                                       "7",
+                                       "\"x\"",
+                                       "{\"name\":1,\"name\":2}",
+                                       "{} x",
                                        "{\"name\":\"\xff\"}" };
-    json_t *root = good();
+    json_t *root                   = good();
     shunt_desc_t *desc;
     char *text;
     size_t i;
 
     (void)state;
     for (i = 0; i < TEST_COUNT(bad); i++)
-        assert_int_equal(shunt_desc_decode(bad[i], strlen(bad[i]), NULL,
-                                           &desc), BAD);
+        assert_int_equal(shunt_desc_decode(bad[i], strlen(bad[i]), NULL, &desc),
+                         BAD);
     text = json_dumps(root, 0);
     json_decref(root);
     for (i = 0; i < strlen(text); i++) /* cut anywhere */
@@ -424,7 +434,9 @@ static void what_is_no_json(void **state)
 
 static void many_regions(void **state)
 {
-    enum { N = 10000 };
+    enum {
+        N = 10000
+    };
     static shunt_desc_region_t regions[N];
     static const uint8_t key[80];
     shunt_desc_key_t keys[2] = { { 0, 80, key }, { 1, 24, key } };
@@ -438,13 +450,15 @@ static void many_regions(void **state)
     (void)state;
     sample_init(&s);
     for (i = 0; i < N; i++)
-        regions[i] = (shunt_desc_region_t){
-            (i + 1) * UINT64_C(0x10000), 0x10000,
-            SHUNT_ACCESS_REMOTE_READ_WRITE, "cpu:0", keys, 2
-        };
+        regions[i] = (shunt_desc_region_t){ (i + 1) * UINT64_C(0x10000),
+                                            0x10000,
+                                            SHUNT_ACCESS_REMOTE_READ_WRITE,
+                                            "cpu:0",
+                                            keys,
+                                            2 };
     s.desc.regions      = regions;
     s.desc.region_count = N;
-    start = shunt_clock_ns();
+    start               = shunt_clock_ns();
     assert_int_equal(shunt_desc_encode(&s.desc, &json, &length), SHUNT_OK);
     encoded = shunt_clock_ns();
     assert_int_equal(shunt_desc_decode(json, length, NULL, &desc), SHUNT_OK);

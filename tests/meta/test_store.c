@@ -17,8 +17,9 @@ static void says(const char *text)
 
 static void stores_by_uri(void **state)
 {
-    static const char *const bad[] = { "", "p2p", "etcd", "nonsense://x",
-                                       "p2p:host", ":", "P2P:" };
+    static const char *const bad[] = {
+        "", "p2p", "etcd", "nonsense://x", "p2p:host", ":", "P2P:"
+    };
     shunt_store_t *store;
     size_t i;
 
@@ -52,8 +53,9 @@ static void the_default_is_a_variable(void **state)
 static void p2p_names_are_addresses(void **state)
 {
     static const char *const good[] = { "127.0.0.1:80", "host:1", "[::1]:5" };
-    static const char *const bad[]  = { "host", "host:", ":5", "host:0",
-                                        "host:65536", "host:x", "host:5x" };
+    static const char *const bad[]  = { "host",   "host:",      ":5",
+                                        "host:0", "host:65536", "host:x",
+                                        "host:5x" };
     shunt_store_t *store;
     char address[64], tiny[8];
     size_t i;
@@ -61,8 +63,9 @@ static void p2p_names_are_addresses(void **state)
     (void)state;
     assert_int_equal(shunt_store_open("p2p:", &store), SHUNT_OK);
     for (i = 0; i < TEST_COUNT(good); i++) {
-        assert_int_equal(shunt_store_get(store, good[i], address,
-                                         sizeof(address)), SHUNT_OK);
+        assert_int_equal(
+            shunt_store_get(store, good[i], address, sizeof(address)),
+            SHUNT_OK);
         assert_string_equal(address, good[i]);
         assert_int_equal(shunt_store_put(store, good[i], "{}"), SHUNT_OK);
         assert_int_equal(shunt_store_remove(store, good[i]), SHUNT_OK);
@@ -97,8 +100,7 @@ static void names_are_cleaned(void **state)
     assert_int_equal(shunt_store_name(longest, &clean),
                      SHUNT_ERR_INVALID_ARGUMENT);
     assert_int_equal(shunt_store_name("", &clean), SHUNT_ERR_INVALID_ARGUMENT);
-    assert_int_equal(shunt_store_name("/", &clean),
-                     SHUNT_ERR_INVALID_ARGUMENT);
+    assert_int_equal(shunt_store_name("/", &clean), SHUNT_ERR_INVALID_ARGUMENT);
     assert_int_equal(shunt_store_name(NULL, &clean),
                      SHUNT_ERR_INVALID_ARGUMENT);
     assert_int_equal(shunt_store_name("a\nb", &clean),

@@ -17,8 +17,8 @@
 
 /* One question and its answer. */
 typedef struct ask {
-    char     what; /* sum, fill, receive, poll, quit */
-    int      byte;
+    char what; /* sum, fill, receive, poll, quit */
+    int byte;
     uint64_t addr, length;
 } ask_t;
 
@@ -92,9 +92,10 @@ static void serve(shunt_engine_h engine, int in, int out)
 
 static int child(const char *name, const char *transports, int in, int out)
 {
-    shunt_engine_opts_t opts = { .size = sizeof(opts), .transports = transports };
+    shunt_engine_opts_t opts = { .size       = sizeof(opts),
+                                 .transports = transports };
     shunt_engine_attr_t attr = { .size = sizeof(attr) };
-    target_t about = { .pid = getpid() };
+    target_t about           = { .pid = getpid() };
     shunt_engine_h engine;
     void *memory, *heap = calloc(1, TARGET_BYTES);
 
@@ -123,8 +124,8 @@ int target_main(int argc, char **argv)
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != (pid_t)strtol(argv[2], NULL, 10))
         return 1;
-    return child(argv[3][0] == '\0' ? NULL : argv[3], argv[4],
-                 STDIN_FILENO, (int)strtol(argv[5], NULL, 10));
+    return child(argv[3][0] == '\0' ? NULL : argv[3], argv[4], STDIN_FILENO,
+                 (int)strtol(argv[5], NULL, 10));
 }
 
 /* ---- the parent ------------------------------------------------------- */
@@ -184,8 +185,8 @@ uint64_t target_sum(const target_t *target, uint64_t addr, uint64_t length)
 void target_fill(const target_t *target, uint64_t addr, uint64_t length,
                  int byte)
 {
-    ask(target, (ask_t){
-                    .what = 'f', .addr = addr, .length = length, .byte = byte });
+    ask(target,
+        (ask_t){ .what = 'f', .addr = addr, .length = length, .byte = byte });
 }
 
 long target_receive(const target_t *target)

@@ -8,12 +8,14 @@
 #include <sys/types.h>
 #include <shunt/engine.h>
 
-enum { TARGET_BYTES = 8 << 20 };
+enum {
+    TARGET_BYTES = 8 << 20
+};
 
 typedef struct target {
-    pid_t    pid;
-    int      to, from; /* pipes */
-    char     name[SHUNT_NAME_MAX + 1];
+    pid_t pid;
+    int to, from; /* pipes */
+    char name[SHUNT_NAME_MAX + 1];
     uint64_t memory; /* TARGET_BYTES, by shunt_mem_alloc() */
     uint64_t heap;   /* the same, by malloc() and registration */
 } target_t;

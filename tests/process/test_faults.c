@@ -16,7 +16,7 @@
 #include "process/target.h"
 #include "support/unit.h"
 
-#define assert_status(_call, _status)                                          \
+#define assert_status(_call, _status) \
     assert_string_equal(shunt_status_name(_call), shunt_status_name(_status))
 #define assert_ok(_call) assert_status(_call, SHUNT_OK)
 
@@ -24,10 +24,10 @@ static const char *transport;
 
 /* An initiator and its target. */
 typedef struct scene {
-    target_t        target;
-    shunt_engine_h  engine;
+    target_t target;
+    shunt_engine_h engine;
     shunt_segment_t segment;
-    char           *local; /* TARGET_BYTES, mapped here, registered */
+    char *local; /* TARGET_BYTES, mapped here, registered */
 } scene_t;
 
 static double now(void)
@@ -49,10 +49,10 @@ static void open_initiator(scene_t *scene, int64_t timeout_us)
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(scene->local != MAP_FAILED);
     memset(scene->local, 1, TARGET_BYTES);
-    assert_ok(shunt_mem_register(scene->engine, scene->local, TARGET_BYTES,
-                                 NULL));
-    assert_ok(shunt_segment_open(scene->engine, scene->target.name,
-                                 &scene->segment));
+    assert_ok(
+        shunt_mem_register(scene->engine, scene->local, TARGET_BYTES, NULL));
+    assert_ok(
+        shunt_segment_open(scene->engine, scene->target.name, &scene->segment));
 }
 
 static void open_scene(scene_t *scene, int64_t timeout_us)
@@ -118,18 +118,16 @@ static void good_target(void **state)
 
     (void)state;
     open_scene(&scene, 0);
-    assert_int_equal(finish(&scene, submit(&scene, SHUNT_OP_WRITE, 8, 1 << 20),
-                            30)
-                         .state,
-                     SHUNT_STATE_COMPLETED);
+    assert_int_equal(
+        finish(&scene, submit(&scene, SHUNT_OP_WRITE, 8, 1 << 20), 30).state,
+        SHUNT_STATE_COMPLETED);
     /* visible when complete: the target has called nothing */
     assert_true(target_sum(&scene.target, scene.target.memory, TARGET_BYTES) ==
                 TARGET_BYTES);
     target_fill(&scene.target, scene.target.memory, TARGET_BYTES, 7);
-    assert_int_equal(finish(&scene, submit(&scene, SHUNT_OP_READ, 64, 1 << 17),
-                            30)
-                         .state,
-                     SHUNT_STATE_COMPLETED);
+    assert_int_equal(
+        finish(&scene, submit(&scene, SHUNT_OP_READ, 64, 1 << 17), 30).state,
+        SHUNT_STATE_COMPLETED);
     assert_int_equal(scene.local[0], 7);
     assert_int_equal(scene.local[TARGET_BYTES - 1], 7);
     close_scene(&scene);
@@ -149,9 +147,9 @@ static void notified_after_bytes(void **state)
         shunt_notify_t notify = { scene.segment, "done", 4 };
 
         memset(scene.local, i, TARGET_BYTES);
-        request = (shunt_request_t){ SHUNT_OP_WRITE,      scene.local,
-                                     scene.segment,       scene.target.memory,
-                                     TARGET_BYTES,        0 };
+        request =
+            (shunt_request_t){ SHUNT_OP_WRITE,      scene.local,  scene.segment,
+                               scene.target.memory, TARGET_BYTES, 0 };
         assert_ok(shunt_batch_alloc(scene.engine, 1, NULL, &batch));
         assert_ok(shunt_batch_submit_notify(scene.engine, batch, &request, 1,
                                             &notify));
@@ -171,9 +169,9 @@ static void notified_after_bytes(void **state)
  * within 3 s, whatever the timeout. */
 static void assert_dead(const scene_t *scene)
 {
-    shunt_request_t request = { SHUNT_OP_WRITE,       scene->local,
-                                scene->segment,       scene->target.memory,
-                                1 << 20,              0 };
+    shunt_request_t request = { SHUNT_OP_WRITE, scene->local,
+                                scene->segment, scene->target.memory,
+                                1 << 20,        0 };
     shunt_batch_t batch;
     shunt_status_t status;
     double start = now();
@@ -260,7 +258,7 @@ static void killed_after(void **state)
 static void restarted(void **state)
 {
     shunt_segment_attr_t before = { .size = sizeof(before) };
-    shunt_segment_attr_t after = { .size = sizeof(after) };
+    shunt_segment_attr_t after  = { .size = sizeof(after) };
     char name[SHUNT_NAME_MAX + 1];
     shunt_segment_t again;
     shunt_batch_t batch;
@@ -284,8 +282,8 @@ static void restarted(void **state)
     assert_ok(shunt_segment_query(scene.engine, again, &after));
     assert_memory_not_equal(&before.incarnation, &after.incarnation,
                             sizeof(before.incarnation));
-    request = (shunt_request_t){ SHUNT_OP_WRITE, scene.local, again,
-                                 scene.target.memory, 1000, 0 };
+    request = (shunt_request_t){ SHUNT_OP_WRITE,      scene.local, again,
+                                 scene.target.memory, 1000,        0 };
     assert_ok(shunt_batch_alloc(scene.engine, 1, NULL, &batch));
     status = shunt_batch_submit(scene.engine, batch, &request, 1);
     assert_ok(status);
@@ -455,8 +453,9 @@ static void forked(void **state)
         _exit((shunt_engine_query(scene.engine, &attr) ==
                SHUNT_ERR_INVALID_ARGUMENT) &&
                       (shunt_batch_wait(scene.engine, batch, -1, NULL) ==
-                       SHUNT_ERR_INVALID_ARGUMENT) ?
-                  0 : 1);
+                       SHUNT_ERR_INVALID_ARGUMENT)
+                  ? 0
+                  : 1);
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFEXITED(status));
     assert_int_equal(WEXITSTATUS(status), 0);
@@ -480,7 +479,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(destroyed_in_flight),
         cmocka_unit_test(forked),
     };
-    const char *last = strrchr(argv[0], '_');
+    const char *last         = strrchr(argv[0], '_');
     shunt_engine_opts_t opts = { .size = sizeof(opts) };
     shunt_engine_h engine;
 

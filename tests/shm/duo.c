@@ -9,7 +9,9 @@
 
 extern const shunt_xops_t shunt_shm_xops;
 
-enum { PATIENCE = 30 }; /* seconds: for sanitizers on a busy machine */
+enum {
+    PATIENCE = 30
+}; /* seconds: for sanitizers on a busy machine */
 
 shunt_status_t duo_connect(duo_t *duo)
 {
@@ -24,8 +26,8 @@ shunt_status_t duo_open_key(duo_t *duo, owner_kind_t kind)
     const owner_region_t *region = &duo->owner.hello.regions[kind];
 
     return duo->host.ops.key_open(duo->host.xport, duo->peer, region->key,
-                                  region->key_length, region->addr,
-                                  OWNER_BYTES, &duo->keys[kind]);
+                                  region->key_length, region->addr, OWNER_BYTES,
+                                  &duo->keys[kind]);
 }
 
 void duo_open(duo_t *duo)

@@ -7,13 +7,15 @@
 #include "transport/xhost.h"
 
 typedef struct duo {
-    owner_t        owner;
-    xhost_t        host;
+    owner_t owner;
+    xhost_t host;
     shunt_xpeer_t *peer;
-    shunt_xkey_t  *keys[OWNER_REGIONS];
+    shunt_xkey_t *keys[OWNER_REGIONS];
 } duo_t;
 
-enum { DUO_INLINE = 64 * 1024 }; /* longer posts are queued */
+enum {
+    DUO_INLINE = 64 * 1024
+}; /* longer posts are queued */
 
 /* Start an owner and reach it. */
 void duo_open(duo_t *duo);
@@ -24,7 +26,7 @@ void duo_close(duo_t *duo);
 /* The pieces of it. peer_open's own status. */
 shunt_status_t duo_connect(duo_t *duo);
 shunt_status_t duo_open_key(duo_t *duo, owner_kind_t kind);
-void           duo_disconnect(duo_t *duo, shunt_xclose_t how);
+void duo_disconnect(duo_t *duo, shunt_xclose_t how);
 
 /* Fill in a post. */
 void duo_aim(const duo_t *duo, xpost_t *post, shunt_opcode_t opcode,

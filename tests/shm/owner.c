@@ -20,7 +20,9 @@
 
 extern const shunt_xops_t shunt_shm_xops;
 
-enum { GUARD = 0xee };
+enum {
+    GUARD = 0xee
+};
 
 typedef enum {
     DO_CHECK,
@@ -37,11 +39,11 @@ typedef enum {
 } order_t;
 
 typedef struct request {
-    order_t      order;
+    order_t order;
     owner_kind_t kind;
-    size_t       offset;
-    size_t       length;
-    unsigned     seed;
+    size_t offset;
+    size_t length;
+    unsigned seed;
 } request_t;
 
 /* ---- patterns --------------------------------------------------------- */
@@ -73,7 +75,7 @@ bool pattern_is(const void *bytes, size_t length, unsigned seed)
 
 /* ---- the owner's side ------------------------------------------------- */
 
-static xhost_t       host;
+static xhost_t host;
 static shunt_pages_t pages[OWNER_REGIONS]; /* also of memory without fd */
 static shunt_xmem_t *mems[OWNER_REGIONS];
 

@@ -26,20 +26,20 @@ typedef enum {
 
 typedef struct owner_region {
     uint64_t addr;
-    size_t   key_length;
-    uint8_t  key[OWNER_BLOB];
+    size_t key_length;
+    uint8_t key[OWNER_BLOB];
 } owner_region_t;
 
 /* What it tells of itself. */
 typedef struct owner_hello {
-    size_t         address_length;
-    uint8_t        address[OWNER_BLOB];
+    size_t address_length;
+    uint8_t address[OWNER_BLOB];
     owner_region_t regions[OWNER_REGIONS];
 } owner_hello_t;
 
 typedef struct owner {
-    pid_t         pid;
-    int           to, from; /* pipes */
+    pid_t pid;
+    int to, from; /* pipes */
     owner_hello_t hello;
 } owner_t;
 

@@ -34,8 +34,8 @@ static shunt_status_t try_address(duo_t *duo, const void *bytes, size_t length)
     shunt_xpeer_t *peer = NULL;
     shunt_status_t status;
 
-    status = duo->host.ops.peer_open(duo->host.xport, bytes, length, NULL,
-                                     &peer);
+    status =
+        duo->host.ops.peer_open(duo->host.xport, bytes, length, NULL, &peer);
     if (status == SHUNT_OK)
         duo->host.ops.peer_close(duo->host.xport, peer, SHUNT_XCLOSE_FLUSH);
     else
@@ -48,9 +48,9 @@ static shunt_status_t try_key(duo_t *duo, const void *bytes, size_t length)
     shunt_xkey_t *key = NULL;
     shunt_status_t status;
 
-    status = duo->host.ops.key_open(
-        duo->host.xport, duo->peer, bytes, length,
-        duo->owner.hello.regions[OWNER_SHARED].addr, OWNER_BYTES, &key);
+    status = duo->host.ops.key_open(duo->host.xport, duo->peer, bytes, length,
+                                    duo->owner.hello.regions[OWNER_SHARED].addr,
+                                    OWNER_BYTES, &key);
     if (status == SHUNT_OK)
         duo->host.ops.key_close(duo->host.xport, duo->peer, key);
     else
@@ -98,9 +98,9 @@ static void damaged(void **state)
     damage(duo, try_key, region->key, region->key_length);
     assert_int_equal(try_address(duo, region->key, region->key_length),
                      SHUNT_ERR_INVALID_ARGUMENT);
-    assert_int_equal(try_key(duo, duo->owner.hello.address,
-                             duo->owner.hello.address_length),
-                     SHUNT_ERR_INVALID_ARGUMENT);
+    assert_int_equal(
+        try_key(duo, duo->owner.hello.address, duo->owner.hello.address_length),
+        SHUNT_ERR_INVALID_ARGUMENT);
 }
 
 static void random_bytes(void **state)
@@ -133,13 +133,13 @@ static shm_address_t an_address(const duo_t *duo)
     return address;
 }
 
-#define EXPECT_ADDRESS(_duo, _status, _change)                                \
-    do {                                                                      \
-        shm_address_t a = an_address(_duo);                                   \
-                                                                              \
-        _change;                                                              \
-        shunt_shm_seal(&a.blob, SHM_ADDRESS_MAGIC, sizeof(a));                \
-        assert_int_equal(try_address((_duo), &a, sizeof(a)), (_status));      \
+#define EXPECT_ADDRESS(_duo, _status, _change)                           \
+    do {                                                                 \
+        shm_address_t a = an_address(_duo);                              \
+                                                                         \
+        _change;                                                         \
+        shunt_shm_seal(&a.blob, SHM_ADDRESS_MAGIC, sizeof(a));           \
+        assert_int_equal(try_address((_duo), &a, sizeof(a)), (_status)); \
     } while (0)
 
 static void lying_addresses(void **state)
@@ -165,25 +165,25 @@ static void lying_addresses(void **state)
 /* The token is elsewhere: mapped memory is reached, other memory is not. */
 static void lying_token(void **state)
 {
-    duo_t *duo        = *state;
-    shunt_xkey_t *key = NULL;
-    const owner_region_t *heap = &duo->owner.hello.regions[OWNER_HEAP];
+    duo_t *duo                   = *state;
+    shunt_xkey_t *key            = NULL;
+    const owner_region_t *heap   = &duo->owner.hello.regions[OWNER_HEAP];
     const owner_region_t *shared = &duo->owner.hello.regions[OWNER_SHARED];
-    shm_address_t a   = an_address(duo);
+    shm_address_t a              = an_address(duo);
     shunt_xpeer_t *peer;
 
     a.token = heap->addr;
     shunt_shm_seal(&a.blob, SHM_ADDRESS_MAGIC, sizeof(a));
-    assert_int_equal(duo->host.ops.peer_open(duo->host.xport, &a, sizeof(a),
-                                             NULL, &peer),
-                     SHUNT_OK);
+    assert_int_equal(
+        duo->host.ops.peer_open(duo->host.xport, &a, sizeof(a), NULL, &peer),
+        SHUNT_OK);
     assert_int_equal(duo->host.ops.key_open(duo->host.xport, peer, heap->key,
                                             heap->key_length, heap->addr, 1,
                                             &key),
                      SHUNT_ERR_UNREACHABLE);
     assert_int_equal(duo->host.ops.key_open(duo->host.xport, peer, shared->key,
-                                            shared->key_length, shared->addr,
-                                            1, &key),
+                                            shared->key_length, shared->addr, 1,
+                                            &key),
                      SHUNT_OK);
     duo->host.ops.peer_close(duo->host.xport, peer, SHUNT_XCLOSE_FLUSH);
 }
@@ -194,8 +194,8 @@ static void later_versions(void **state)
     duo_t *duo = *state;
     struct {
         shm_address_t address;
-        uint64_t      more;
-    } later = { an_address(duo), 42 };
+        uint64_t more;
+    } later               = { an_address(duo), 42 };
     shm_address_t earlier = an_address(duo);
 
     shunt_shm_seal(&later.address.blob, SHM_ADDRESS_MAGIC, sizeof(later));
@@ -213,13 +213,13 @@ static shm_packed_key_t a_key(const duo_t *duo)
     return key;
 }
 
-#define EXPECT_KEY(_duo, _status, _change)                                    \
-    do {                                                                      \
-        shm_packed_key_t k = a_key(_duo);                                     \
-                                                                              \
-        _change;                                                              \
-        shunt_shm_seal(&k.blob, SHM_KEY_MAGIC, sizeof(k));                    \
-        assert_int_equal(try_key((_duo), &k, sizeof(k)), (_status));          \
+#define EXPECT_KEY(_duo, _status, _change)                           \
+    do {                                                             \
+        shm_packed_key_t k = a_key(_duo);                            \
+                                                                     \
+        _change;                                                     \
+        shunt_shm_seal(&k.blob, SHM_KEY_MAGIC, sizeof(k));           \
+        assert_int_equal(try_key((_duo), &k, sizeof(k)), (_status)); \
     } while (0)
 
 static void lying_keys(void **state)
@@ -250,9 +250,9 @@ static void lying_keys(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(damaged),        cmocka_unit_test(random_bytes),
+        cmocka_unit_test(damaged),         cmocka_unit_test(random_bytes),
         cmocka_unit_test(lying_addresses), cmocka_unit_test(lying_token),
-        cmocka_unit_test(later_versions), cmocka_unit_test(lying_keys),
+        cmocka_unit_test(later_versions),  cmocka_unit_test(lying_keys),
     };
 
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -12,9 +12,9 @@
 #include "support/unit.h"
 
 static const size_t sizes[] = {
-    1,     2,     3,      7,      8,      9,      15,     16,      17,
-    31,    33,    63,     64,     65,     127,    129,    255,     257,
-    511,   513,   1023,   1025,   4095,   4096,   4097,   65535,   65536,
+    1,     2,      3,      7,      8,      9,      15,      16,      17,
+    31,    33,     63,     64,     65,     127,    129,     255,     257,
+    511,   513,    1023,   1025,   4095,   4096,   4097,    65535,   65536,
     65537, 262143, 262144, 262145, 524288, 524289, 1048579, 4194304, 5242881
 };
 
@@ -106,7 +106,7 @@ static void read_only_memory_is_read(void **state)
 static void ends_of_a_region(void **state)
 {
     static const owner_kind_t kinds[] = { OWNER_SHARED, OWNER_HEAP };
-    duo_t *duo = *state;
+    duo_t *duo                        = *state;
     size_t k;
 
     for (k = 0; k < TEST_COUNT(kinds); k++) {
@@ -140,7 +140,7 @@ static void what_it_says_of_itself(void **state)
 /* A rail reaches its own process like any other. */
 static void itself(void **state)
 {
-    duo_t *duo = *state;
+    duo_t *duo             = *state;
     shunt_xmem_desc_t desc = { .addr = local, .length = 4096, .fd = -1 };
     uint8_t address[OWNER_BLOB], key[OWNER_BLOB], bytes[100];
     size_t address_length = sizeof(address), key_length = sizeof(key);
@@ -152,14 +152,14 @@ static void itself(void **state)
                      .op.length = sizeof(bytes) };
 
     pattern_fill(local, 4096, 5);
-    assert_int_equal(duo->host.ops.address(duo->host.xport, address,
-                                           &address_length),
-                     SHUNT_OK);
+    assert_int_equal(
+        duo->host.ops.address(duo->host.xport, address, &address_length),
+        SHUNT_OK);
     assert_int_equal(duo->host.ops.mem_reg(duo->host.xport, &desc, &mem),
                      SHUNT_OK);
-    assert_int_equal(duo->host.ops.mem_pack(duo->host.xport, mem, key,
-                                            &key_length),
-                     SHUNT_OK);
+    assert_int_equal(
+        duo->host.ops.mem_pack(duo->host.xport, mem, key, &key_length),
+        SHUNT_OK);
     assert_int_equal(self.host.ops.peer_open(self.host.xport, address,
                                              address_length, NULL, &self.peer),
                      SHUNT_OK);

@@ -11,7 +11,9 @@
 #include "shm/duo.h"
 #include "support/unit.h"
 
-enum { LARGE = 3 << 20 };
+enum {
+    LARGE = 3 << 20
+};
 
 static uint8_t bytes[LARGE];
 
@@ -33,7 +35,7 @@ static int teardown(void **state)
 static void a_stopped_target_is_reached(void **state)
 {
     static const owner_kind_t kinds[] = { OWNER_SHARED, OWNER_HEAP };
-    duo_t *duo = *state;
+    duo_t *duo                        = *state;
     size_t k;
 
     owner_suspend(&duo->owner);
@@ -72,7 +74,7 @@ static void expect_failed(duo_t *duo, shunt_status_t status)
 /* The host is told once, through the descriptor it sleeps on. */
 static void a_death_is_told(void **state)
 {
-    duo_t *duo = *state;
+    duo_t *duo          = *state;
     struct pollfd entry = { .fd     = duo->host.ops.event_fd(duo->host.xport),
                             .events = POLLIN };
     int i;
@@ -162,7 +164,7 @@ static void a_closed_session_tells_nothing(void **state)
 
 static void others_live_on(void **state)
 {
-    duo_t *duo = *state;
+    duo_t *duo  = *state;
     duo_t other = { .host = duo->host }; /* calls go to duo->host */
 
     owner_start(&other.owner, OWNER_PLAIN);

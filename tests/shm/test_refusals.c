@@ -47,14 +47,13 @@ static void expect(duo_t *duo, owner_kind_t kind, size_t offset,
 static void writes_to_read_only_memory(void **state)
 {
     static const owner_kind_t kinds[] = { OWNER_SEALED, OWNER_HEAP_READ };
-    duo_t *duo = *state;
+    duo_t *duo                        = *state;
     size_t i, k;
 
     for (k = 0; k < TEST_COUNT(kinds); k++) {
         for (i = 0; i < TEST_COUNT(lengths); i++)
-            assert_int_equal(
-                duo_write(duo, kinds[k], 0, bytes, lengths[i]),
-                SHUNT_ERR_PERMISSION);
+            assert_int_equal(duo_write(duo, kinds[k], 0, bytes, lengths[i]),
+                             SHUNT_ERR_PERMISSION);
         assert_non_null(strstr(shunt_last_error(), "may only be read"));
         assert_true(owner_is_clear(&duo->owner, kinds[k]));
     }
@@ -152,7 +151,7 @@ static void a_rail_that_was_closed(void **state)
 /* The same process, the same memory, another life. */
 static void a_rail_that_was_opened_anew(void **state)
 {
-    duo_t *duo = *state;
+    duo_t *duo           = *state;
     owner_hello_t before = duo->owner.hello, after;
 
     owner_reopen(&duo->owner);

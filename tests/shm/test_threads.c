@@ -37,15 +37,14 @@ static int teardown(void **state)
 /* ---- posters ---------------------------------------------------------- */
 
 typedef struct poster {
-    duo_t    *duo;
+    duo_t *duo;
     pthread_t thread;
-    unsigned  number;
-    unsigned  wrong; /* rounds that went wrong */
+    unsigned number;
+    unsigned wrong; /* rounds that went wrong */
 } poster_t;
 
-static shunt_status_t move(duo_t *duo, shunt_opcode_t opcode,
-                           owner_kind_t kind, size_t offset,
-                           const shunt_xop_t *what)
+static shunt_status_t move(duo_t *duo, shunt_opcode_t opcode, owner_kind_t kind,
+                           size_t offset, const shunt_xop_t *what)
 {
     xpost_t post = { .op = *what };
     shunt_status_t status;
@@ -92,9 +91,8 @@ static void eight_threads_post(void **state)
 
     for (i = 0; i < POSTERS; i++) {
         posters[i] = (poster_t){ .duo = *state, .number = i };
-        assert_int_equal(pthread_create(&posters[i].thread, NULL, post_all,
-                                        &posters[i]),
-                         0);
+        assert_int_equal(
+            pthread_create(&posters[i].thread, NULL, post_all, &posters[i]), 0);
     }
     for (i = 0; i < POSTERS; i++) {
         pthread_join(posters[i].thread, NULL);
@@ -105,10 +103,10 @@ static void eight_threads_post(void **state)
 /* ---- helpers ---------------------------------------------------------- */
 
 typedef struct helper {
-    duo_t      *duo;
-    pthread_t   thread;
+    duo_t *duo;
+    pthread_t thread;
     atomic_bool stop;
-    unsigned    did;
+    unsigned did;
 } helper_t;
 
 static void *help(void *arg)
@@ -128,9 +126,8 @@ static void helpers_start(helper_t helpers[HELPERS], duo_t *duo)
         helpers[i].duo = duo;
         helpers[i].did = 0;
         atomic_init(&helpers[i].stop, false);
-        assert_int_equal(pthread_create(&helpers[i].thread, NULL, help,
-                                        &helpers[i]),
-                         0);
+        assert_int_equal(
+            pthread_create(&helpers[i].thread, NULL, help, &helpers[i]), 0);
     }
 }
 
@@ -182,8 +179,8 @@ static void post_jobs(duo_t *duo, owner_kind_t kind, xpost_t *posts,
 static void two_threads_make_large_copies(void **state)
 {
     static const owner_kind_t kinds[] = { OWNER_SHARED, OWNER_HEAP };
-    duo_t *duo     = *state;
-    uint8_t *bytes = malloc(LARGE);
+    duo_t *duo                        = *state;
+    uint8_t *bytes                    = malloc(LARGE);
     helper_t helpers[HELPERS];
     xpost_t posts[JOBS];
     unsigned wakes, dones;
@@ -227,8 +224,8 @@ static void reconnect(duo_t *duo)
 static void abort_ends_what_is_queued(void **state)
 {
     static const owner_kind_t kinds[] = { OWNER_SHARED, OWNER_HEAP };
-    duo_t *duo     = *state;
-    uint8_t *bytes = calloc(1, LARGE);
+    duo_t *duo                        = *state;
+    uint8_t *bytes                    = calloc(1, LARGE);
     xpost_t posts[JOBS];
     unsigned wakes;
     size_t i, k;
@@ -258,8 +255,8 @@ static void abort_ends_what_is_queued(void **state)
 static void abort_while_threads_copy(void **state)
 {
     static const owner_kind_t kinds[] = { OWNER_SHARED, OWNER_HEAP };
-    duo_t *duo     = *state;
-    uint8_t *bytes = malloc(LARGE);
+    duo_t *duo                        = *state;
+    uint8_t *bytes                    = malloc(LARGE);
     helper_t helpers[HELPERS];
     xpost_t posts[JOBS];
     uint64_t sum;

@@ -11,6 +11,11 @@ started=()
 # A sanitizer makes everything slower, and repetitions need a batch at least.
 quick=(--time 0.05 --warmup 0.01 --repeat 1 --memory 4M)
 
+# The leak checker sees what libpciaccess, below hwloc, keeps until the exit.
+case ${TEST_SANITIZER:-no} in
+*address*) export HWLOC_COMPONENTS=${HWLOC_COMPONENTS:--pci} ;;
+esac
+
 clean_up() {
     local pid
     for pid in "${started[@]}"; do

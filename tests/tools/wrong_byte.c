@@ -9,10 +9,12 @@
 
 #include <shunt/engine.h>
 
-enum { BATCH = 3 };
+enum {
+    BATCH = 3
+};
 
 static shunt_request_t last;
-static int             calls;
+static int calls;
 
 /* The real function of this name, behind this library. */
 static void *behind(const char *name)

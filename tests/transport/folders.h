@@ -3,7 +3,9 @@
 #ifndef TESTS_TRANSPORT_FOLDERS_H
 #define TESTS_TRANSPORT_FOLDERS_H
 
-enum { FOLDER_ROOM = 256 };
+enum {
+    FOLDER_ROOM = 256
+};
 
 /* An empty folder below $TMPDIR or /tmp. */
 void folder_make(char folder[FOLDER_ROOM]);

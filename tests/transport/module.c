@@ -104,19 +104,17 @@ static unsigned module_progress(shunt_xport_t *xport)
 
 extern const shunt_xops_t SYMBOL SHUNT_API;
 
-const shunt_xops_t SYMBOL = {
-    .abi        = MODULE_ABI,
-    .size       = MODULE_SIZE,
-    .name       = MODULE_NAME,
-    .devices    = module_devices,
-    .open       = module_open,
-    .close      = module_close,
-    .attr       = module_attr,
-    .address    = module_address,
-    .peer_open  = module_peer_open,
-    .peer_close = module_peer_close,
+const shunt_xops_t SYMBOL = { .abi        = MODULE_ABI,
+                              .size       = MODULE_SIZE,
+                              .name       = MODULE_NAME,
+                              .devices    = module_devices,
+                              .open       = module_open,
+                              .close      = module_close,
+                              .attr       = module_attr,
+                              .address    = module_address,
+                              .peer_open  = module_peer_open,
+                              .peer_close = module_peer_close,
 #ifndef MODULE_NO_POST
-    .post       = module_post,
+                              .post = module_post,
 #endif
-    .progress   = module_progress
-};
+                              .progress = module_progress };

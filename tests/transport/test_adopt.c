@@ -50,7 +50,7 @@ static void a_longer_table_is_cut(void **state)
 {
     struct {
         shunt_xops_t ops;
-        void        *later;
+        void *later;
     } newer = { .ops = shunt_loopback_xops };
     shunt_xops_t ops;
 
@@ -101,7 +101,7 @@ static void required_slots_are_required(void **state)
 {
     static const struct {
         const char *name;
-        size_t      offset;
+        size_t offset;
     } slots[] = { { "devices", offsetof(shunt_xops_t, devices) },
                   { "open", offsetof(shunt_xops_t, open) },
                   { "close", offsetof(shunt_xops_t, close) },

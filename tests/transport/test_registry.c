@@ -14,7 +14,9 @@
 #include "support/unit.h"
 #include "transport/folders.h"
 
-enum { TEXT_ROOM = 16384 };
+enum {
+    TEXT_ROOM = 16384
+};
 
 static char text[TEXT_ROOM];
 

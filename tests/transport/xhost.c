@@ -64,14 +64,14 @@ shunt_status_t xhost_open(xhost_t *host, const shunt_xops_t *ops,
                                    .peer_failed = on_peer_failed,
                                    .wake        = on_wake,
                                    .log         = on_log };
-    status = shunt_transport_adopt(ops, &host->ops);
+    status      = shunt_transport_adopt(ops, &host->ops);
     if (status != SHUNT_OK)
         return status;
     status = shunt_ident_make(&host->incarnation);
     if (status != SHUNT_OK)
         return status;
     params.incarnation = host->incarnation;
-    status = host->ops.open(&params, &host->xport);
+    status             = host->ops.open(&params, &host->xport);
     if (status != SHUNT_OK)
         return status;
     host->attr.size = sizeof(host->attr);

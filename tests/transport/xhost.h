@@ -9,29 +9,29 @@
 #include <shunt/transport.h>
 
 typedef struct xhost {
-    shunt_xops_t        ops; /* adopted: every slot is filled */
-    shunt_xhost_t       calls;
-    shunt_xport_t      *xport;
-    shunt_xattr_t       attr;
+    shunt_xops_t ops; /* adopted: every slot is filled */
+    shunt_xhost_t calls;
+    shunt_xport_t *xport;
+    shunt_xattr_t attr;
     shunt_incarnation_t incarnation;
-    _Atomic unsigned    dones;
-    _Atomic unsigned    wakes;
-    _Atomic unsigned    failures; /* calls of peer_failed() */
-    _Atomic int         failure;  /* status of the last one */
-    _Atomic(void *)     failed_arg;
+    _Atomic unsigned dones;
+    _Atomic unsigned wakes;
+    _Atomic unsigned failures; /* calls of peer_failed() */
+    _Atomic int failure;       /* status of the last one */
+    _Atomic(void *) failed_arg;
 } xhost_t;
 
 /* A post and what became of it. Zeroed before first use. */
 typedef struct xpost {
-    shunt_xop_t      op; /* first: done() hands it back */
+    shunt_xop_t op;        /* first: done() hands it back */
     _Atomic unsigned ends; /* how often it has ended: 1 is right */
-    _Atomic int      status;
+    _Atomic int status;
 } xpost_t;
 
 /* Adopt the table, make an incarnation, open the device. */
 shunt_status_t xhost_open(xhost_t *host, const shunt_xops_t *ops,
                           const char *device, size_t inline_copy);
-void           xhost_close(xhost_t *host);
+void xhost_close(xhost_t *host);
 
 unsigned xhost_progress(xhost_t *host);
 
