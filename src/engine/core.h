@@ -505,6 +505,7 @@ void shunt_stats_keep(path_t *path);
 /* progress.c */
 shunt_status_t shunt_progress_start(shunt_engine_t *engine);
 void shunt_progress_stop(shunt_engine_t *engine);
+void shunt_progress_cleanup(shunt_engine_t *engine);
 unsigned shunt_progress_all(shunt_engine_t *engine);
 void shunt_progress_enter(shunt_engine_t *engine);
 void shunt_progress_leave(shunt_engine_t *engine);

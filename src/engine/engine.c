@@ -155,7 +155,6 @@ static shunt_status_t publish(shunt_engine_t *engine)
     return status;
 }
 
-/* In the order in which shunt_engine_destroy() takes them down, backwards. */
 static shunt_status_t open_parts(shunt_engine_t *engine, const char *name,
                                  const char *store, const char *transports)
 {
@@ -192,14 +191,17 @@ static shunt_status_t open_parts(shunt_engine_t *engine, const char *name,
     return status;
 }
 
+/* The two threads use the control channel, so they end before it; what it
+ * still tells them, they find nobody to do. */
 static void close_parts(shunt_engine_t *engine)
 {
-    if (engine->control != NULL) {
+    if (engine->control != NULL)
         shunt_store_remove(engine->store, engine->name);
-        shunt_control_close(engine->control);
-    }
-    shunt_progress_stop(engine);
     shunt_mender_stop(engine);
+    shunt_progress_stop(engine);
+    if (engine->control != NULL)
+        shunt_control_close(engine->control);
+    shunt_progress_cleanup(engine);
     shunt_segments_cleanup(engine);
     shunt_mem_cleanup(engine);
     shunt_rails_close(engine);

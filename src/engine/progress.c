@@ -311,15 +311,19 @@ shunt_status_t shunt_progress_start(shunt_engine_t *engine)
 
 void shunt_progress_stop(shunt_engine_t *engine)
 {
+    if (!engine->progress_started)
+        return;
+    atomic_store_explicit(&engine->stopping, true, memory_order_release);
+    atomic_store_explicit(&engine->wake_pending, true, memory_order_seq_cst);
+    kick(engine->wake_fd);
+    pthread_join(engine->progress_thread, NULL);
+}
+
+/* When nobody can wake the thread or signal the user any more. */
+void shunt_progress_cleanup(shunt_engine_t *engine)
+{
     int fd = atomic_load_explicit(&engine->user_fd, memory_order_acquire);
 
-    if (engine->progress_started) {
-        atomic_store_explicit(&engine->stopping, true, memory_order_release);
-        atomic_store_explicit(&engine->wake_pending, true,
-                              memory_order_seq_cst);
-        kick(engine->wake_fd);
-        pthread_join(engine->progress_thread, NULL);
-    }
     if (engine->wake_fd >= 0)
         close(engine->wake_fd);
     if (engine->epoll_fd >= 0)

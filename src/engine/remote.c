@@ -128,7 +128,6 @@ void shunt_remote_reap(shunt_engine_t *engine)
 {
     remote_region_t *region, *next;
     route_t *route, *older;
-    peer_t *peer;
 
     if (atomic_load_explicit(&engine->reap, memory_order_relaxed) == NULL)
         return;
@@ -137,7 +136,6 @@ void shunt_remote_reap(shunt_engine_t *engine)
     shunt_srcu_synchronize(&engine->srcu); /* who looks at their routes */
     for (; region != NULL; region = next) {
         next  = region->next;
-        peer  = region->peer;
         route = atomic_load_explicit(&region->route, memory_order_acquire);
         if (route != NULL)
             close_keys(route);

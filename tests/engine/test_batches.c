@@ -385,32 +385,93 @@ static void notifications_in_order(void **state)
     assert_memory_equal(data, large, sizeof(large));
 }
 
-/* What a task that is not finished uses is not taken away, and an engine goes
- * in bounded time with work in flight. */
+/* What a task that is not finished uses is not taken away. The copies take
+ * milliseconds; should they have ended before the calls, once more. */
+enum {
+    BUSY_BYTES  = 64 << 20,
+    BUSY_TASKS  = 64,
+    BUSY_ROUNDS = 50
+};
+
+typedef struct busy {
+    pair_t *pair;
+    char *local; /* registered, not allocated by the engine */
+    uintptr_t remote;
+    shunt_batch_t batch;
+    unsigned frees, closes, unregisters; /* refused */
+} busy_t;
+
+static void busy_submit(busy_t *b)
+{
+    shunt_request_t requests[BUSY_TASKS];
+    size_t i, piece = BUSY_BYTES / BUSY_TASKS;
+
+    for (i = 0; i < BUSY_TASKS; i++)
+        requests[i] = (shunt_request_t){ .opcode  = SHUNT_OP_WRITE,
+                                         .local   = b->local + i * piece,
+                                         .segment = b->pair->segment,
+                                         .remote  = b->remote + i * piece,
+                                         .length  = piece };
+    assert_ok(shunt_batch_submit(b->pair->a, b->batch, requests, BUSY_TASKS));
+}
+
+/* Whether a call was refused, as it has to be unless the batch has ended. */
+static unsigned busy_refused(const busy_t *b, shunt_status_t status)
+{
+    shunt_batch_status_t end = { .size = sizeof(end) };
+
+    if (status == SHUNT_ERR_BATCH_BUSY)
+        return 1;
+    assert_ok(status);
+    assert_ok(shunt_batch_status(b->pair->a, b->batch, &end));
+    assert_true(end.state > SHUNT_STATE_PENDING);
+    return 0;
+}
+
+static void busy_round(busy_t *b)
+{
+    shunt_engine_h engine = b->pair->a;
+    unsigned refused;
+
+    busy_submit(b);
+    refused = busy_refused(b, shunt_batch_reset(engine, b->batch));
+    b->frees += refused;
+    if (refused)
+        assert_status(shunt_batch_free(engine, b->batch), SHUNT_ERR_BATCH_BUSY);
+    refused = busy_refused(b, shunt_mem_unregister(engine, b->local));
+    b->unregisters += refused;
+    if (!refused)
+        assert_ok(shunt_mem_register(engine, b->local, BUSY_BYTES, NULL));
+    refused = busy_refused(b, shunt_segment_close(engine, b->pair->segment));
+    b->closes += refused;
+    if (!refused)
+        assert_ok(shunt_segment_open(engine, b->pair->name, &b->pair->segment));
+    assert_ok(shunt_batch_cancel(engine, b->batch));
+    assert_ok(shunt_batch_wait(engine, b->batch, 10000000, NULL));
+    assert_ok(shunt_batch_reset(engine, b->batch));
+}
+
 static void busy(void **state)
 {
-    const pair_t *pair = *state;
-    shunt_request_t requests[64];
-    shunt_status_t status;
-    shunt_batch_t batch;
-    unsigned i, refusals = 0;
+    busy_t b = { .pair = *state, .local = calloc(1, BUSY_BYTES) };
+    void *remote;
+    unsigned i;
 
-    for (i = 0; i < 64; i++)
-        requests[i] = pair_request(pair, SHUNT_OP_WRITE, 0, PAIR_BYTES);
-    assert_ok(shunt_batch_alloc(pair->a, 64, NULL, &batch));
-    assert_ok(shunt_batch_submit(pair->a, batch, requests, 64));
-    status = shunt_batch_free(pair->a, batch);
-    if (status == SHUNT_ERR_BATCH_BUSY) {
-        refusals++;
-        /* busy, or finished meanwhile: never anything else */
-        status = shunt_segment_close(pair->a, pair->segment);
-        assert_true((status == SHUNT_ERR_BATCH_BUSY) || (status == SHUNT_OK));
-        assert_ok(shunt_batch_cancel(pair->a, batch));
-        assert_ok(shunt_batch_wait(pair->a, batch, 2000000, NULL));
-        status = shunt_batch_free(pair->a, batch);
-    }
-    assert_ok(status);
-    assert_true(refusals <= 1);
+    assert_non_null(b.local);
+    assert_ok(shunt_mem_register(b.pair->a, b.local, BUSY_BYTES, NULL));
+    assert_ok(shunt_mem_alloc(b.pair->b, BUSY_BYTES, NULL, &remote));
+    b.remote = (uintptr_t)remote;
+    assert_ok(shunt_batch_alloc(b.pair->a, BUSY_TASKS, NULL, &b.batch));
+    for (i = 0; (i < BUSY_ROUNDS) &&
+                ((b.frees == 0) || (b.closes == 0) || (b.unregisters == 0));
+         i++)
+        busy_round(&b);
+    assert_true(b.frees > 0);
+    assert_true(b.closes > 0);
+    assert_true(b.unregisters > 0);
+    assert_ok(shunt_batch_free(b.pair->a, b.batch));
+    assert_ok(shunt_mem_unregister(b.pair->a, b.local));
+    free(b.local);
 }
 
 #define with_pair(_test) \

@@ -9,14 +9,15 @@
 #include <shunt/engine.h>
 
 enum {
-    TARGET_BYTES = 8 << 20
+    TARGET_BYTES = 8 << 20,
+    TARGET_LOAD  = 256 << 20 /* takes a while to move */
 };
 
 typedef struct target {
     pid_t pid;
     int to, from; /* pipes */
     char name[SHUNT_NAME_MAX + 1];
-    uint64_t memory; /* TARGET_BYTES, by shunt_mem_alloc() */
+    uint64_t memory; /* TARGET_LOAD, by shunt_mem_alloc() */
     uint64_t heap;   /* the same, by malloc() and registration */
 } target_t;
 

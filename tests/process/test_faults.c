@@ -27,7 +27,7 @@ typedef struct scene {
     target_t target;
     shunt_engine_h engine;
     shunt_segment_t segment;
-    char *local; /* TARGET_BYTES, mapped here, registered */
+    char *local; /* TARGET_LOAD, mapped here, registered */
 } scene_t;
 
 static double now(void)
@@ -45,12 +45,12 @@ static void open_initiator(scene_t *scene, int64_t timeout_us)
                                  .slice_timeout_us = timeout_us };
 
     assert_ok(shunt_engine_create(NULL, "p2p:", &opts, &scene->engine));
-    scene->local = mmap(NULL, TARGET_BYTES, PROT_READ | PROT_WRITE,
+    scene->local = mmap(NULL, TARGET_LOAD, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_true(scene->local != MAP_FAILED);
     memset(scene->local, 1, TARGET_BYTES);
     assert_ok(
-        shunt_mem_register(scene->engine, scene->local, TARGET_BYTES, NULL));
+        shunt_mem_register(scene->engine, scene->local, TARGET_LOAD, NULL));
     assert_ok(
         shunt_segment_open(scene->engine, scene->target.name, &scene->segment));
 }
@@ -68,7 +68,7 @@ static void close_scene(scene_t *scene)
 
     assert_ok(shunt_engine_destroy(scene->engine));
     assert_true(now() - start < 5.0);
-    munmap(scene->local, TARGET_BYTES);
+    munmap(scene->local, TARGET_LOAD);
     if (scene->target.pid != 0)
         target_stop(&scene->target);
 }
@@ -80,14 +80,14 @@ static shunt_batch_t submit(const scene_t *scene, shunt_opcode_t opcode,
     shunt_batch_t batch;
     unsigned i;
 
+    assert_true(count * length <= TARGET_LOAD);
     for (i = 0; i < count; i++)
-        requests[i] = (shunt_request_t){
-            .opcode  = opcode,
-            .local   = scene->local + (i * length) % TARGET_BYTES,
-            .segment = scene->segment,
-            .remote  = scene->target.memory + (i * length) % TARGET_BYTES,
-            .length  = length
-        };
+        requests[i] =
+            (shunt_request_t){ .opcode  = opcode,
+                               .local   = scene->local + i * length,
+                               .segment = scene->segment,
+                               .remote  = scene->target.memory + i * length,
+                               .length  = length };
     assert_ok(shunt_batch_alloc(scene->engine, count, NULL, &batch));
     assert_ok(shunt_batch_submit(scene->engine, batch, requests, count));
     return batch;
@@ -217,7 +217,7 @@ static void killed_during(void **state)
         opcode = round % 2 == 0 ? SHUNT_OP_WRITE : SHUNT_OP_READ;
         open_scene(&scene, 0);
         finish(&scene, submit(&scene, opcode, 1, 8), 10);
-        batch = submit(&scene, opcode, 64, 8 << 20);
+        batch = submit(&scene, opcode, 64, TARGET_LOAD / 64);
         pause_ms(round);
         target_kill(&scene.target, SIGKILL);
         /* no deadline is set: the death ends it */
@@ -225,10 +225,10 @@ static void killed_during(void **state)
         assert_true((end == SHUNT_STATE_FAILED) ||
                     (end == SHUNT_STATE_COMPLETED));
         /* local quiet: the memory may go at once */
-        assert_int_equal(mprotect(scene.local, TARGET_BYTES, PROT_NONE), 0);
+        assert_int_equal(mprotect(scene.local, TARGET_LOAD, PROT_NONE), 0);
         pause_ms(200);
         assert_int_equal(
-            mprotect(scene.local, TARGET_BYTES, PROT_READ | PROT_WRITE), 0);
+            mprotect(scene.local, TARGET_LOAD, PROT_READ | PROT_WRITE), 0);
         assert_dead(&scene);
         close_scene(&scene);
     }
@@ -340,11 +340,11 @@ static void stopped_with_deadline(void **state)
             assert_int_equal(status.state, SHUNT_STATE_COMPLETED);
         else
             assert_int_equal(status.state, SHUNT_STATE_TIMEOUT);
-        assert_int_equal(mprotect(scene.local, TARGET_BYTES, PROT_NONE), 0);
+        assert_int_equal(mprotect(scene.local, TARGET_LOAD, PROT_NONE), 0);
         target_kill(&scene.target, SIGCONT);
         pause_ms(1000);
         assert_int_equal(
-            mprotect(scene.local, TARGET_BYTES, PROT_READ | PROT_WRITE), 0);
+            mprotect(scene.local, TARGET_LOAD, PROT_READ | PROT_WRITE), 0);
         /* and it is good for more */
         assert_int_equal(
             finish(&scene, submit(&scene, opcode, 8, 1 << 20), 10).state,
@@ -373,11 +373,11 @@ static void canceled(void **state)
                 (status.state == SHUNT_STATE_COMPLETED));
     if (strcmp(transport, "shm") != 0)
         assert_int_equal(status.state, SHUNT_STATE_CANCELED);
-    assert_int_equal(mprotect(scene.local, TARGET_BYTES, PROT_NONE), 0);
+    assert_int_equal(mprotect(scene.local, TARGET_LOAD, PROT_NONE), 0);
     target_kill(&scene.target, SIGCONT);
     pause_ms(500);
-    assert_int_equal(
-        mprotect(scene.local, TARGET_BYTES, PROT_READ | PROT_WRITE), 0);
+    assert_int_equal(mprotect(scene.local, TARGET_LOAD, PROT_READ | PROT_WRITE),
+                     0);
     close_scene(&scene);
 }
 
@@ -424,7 +424,7 @@ static void destroyed_in_flight(void **state)
 
             assert_ok(shunt_engine_destroy(scene.engine));
             assert_true(now() - start < 5.0);
-            munmap(scene.local, TARGET_BYTES);
+            munmap(scene.local, TARGET_LOAD);
             target_kill(&scene.target, SIGCONT);
             target_stop(&scene.target);
         } else {

@@ -15,8 +15,8 @@ enum {
     SHARE   = OWNER_BYTES / POSTERS,
     ROUNDS  = 60,
     HELPERS = 2,
-    LARGE   = 3 << 20,
-    JOBS    = 12
+    LARGE   = OWNER_BYTES / 4,
+    JOBS    = 4
 };
 
 static int setup(void **state)
@@ -159,7 +159,7 @@ static bool wait_ends(xpost_t *posts, size_t count, double seconds)
     return true;
 }
 
-/* Post JOBS large writes of one buffer, all queued. */
+/* Post JOBS large writes of one buffer, all queued, to places of their own. */
 static void post_jobs(duo_t *duo, owner_kind_t kind, xpost_t *posts,
                       uint8_t *bytes)
 {
@@ -169,7 +169,7 @@ static void post_jobs(duo_t *duo, owner_kind_t kind, xpost_t *posts,
     for (i = 0; i < JOBS; i++) {
         posts[i].op.local  = bytes;
         posts[i].op.length = LARGE;
-        duo_aim(duo, &posts[i], SHUNT_OP_WRITE, kind, i);
+        duo_aim(duo, &posts[i], SHUNT_OP_WRITE, kind, i * LARGE);
         assert_int_equal(xhost_post(&duo->host, duo->peer, &posts[i], 1),
                          SHUNT_ERR_INPROGRESS);
     }
@@ -191,7 +191,7 @@ static void two_threads_make_large_copies(void **state)
         wakes = duo->host.wakes;
         dones = duo->host.dones;
         pattern_fill(bytes, LARGE, 3);
-        owner_clear(&duo->owner, kinds[k], 0, LARGE + JOBS);
+        owner_clear(&duo->owner, kinds[k], 0, OWNER_BYTES);
         helpers_start(helpers, duo);
         post_jobs(duo, kinds[k], posts, bytes);
         assert_true(wait_ends(posts, JOBS, 60));
@@ -204,7 +204,7 @@ static void two_threads_make_large_copies(void **state)
         assert_int_equal(duo->host.dones - dones, JOBS);
     }
     /* One alone, so that what the target sees is one pattern. */
-    owner_clear(&duo->owner, OWNER_SHARED, 0, LARGE + JOBS);
+    owner_clear(&duo->owner, OWNER_SHARED, 0, LARGE + 8);
     assert_int_equal(duo_write(duo, OWNER_SHARED, 7, bytes, LARGE), SHUNT_OK);
     assert_true(owner_has(&duo->owner, OWNER_SHARED, 7, LARGE, 3));
     free(bytes);

@@ -243,3 +243,20 @@ int count_fds(pid_t pid)
     closedir(dir);
     return count - 3; /* ".", "..", the directory */
 }
+
+int pair_setup(void **state)
+{
+    pair_t *pair = calloc(1, sizeof(*pair));
+
+    must(pair != NULL, "no memory");
+    pair_open(pair);
+    *state = pair;
+    return 0;
+}
+
+int pair_teardown(void **state)
+{
+    pair_close(*state);
+    free(*state);
+    return 0;
+}

@@ -64,6 +64,12 @@ void pair_open(pair_t *pair);
 /* Close, and end the target: it must leave with 0 if it is still there. */
 void pair_close(pair_t *pair);
 
+/* cmocka set-up and tear-down with these two. */
+int pair_setup(void **state);
+int pair_teardown(void **state);
+#define PAIRED(_test) \
+    cmocka_unit_test_setup_teardown(_test, pair_setup, pair_teardown)
+
 /* The pieces. */
 void pair_open_rail(pair_t *pair);
 void pair_close_rail(pair_t *pair);

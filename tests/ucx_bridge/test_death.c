@@ -23,23 +23,6 @@ enum {
 
 static xpost_t posts[COUNT];
 
-static int setup(void **state)
-{
-    pair_t *pair = calloc(1, sizeof(*pair));
-
-    assert_non_null(pair);
-    pair_open(pair);
-    *state = pair;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    pair_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void warm(pair_t *pair)
 {
     xpost_t post;
@@ -331,8 +314,6 @@ static void a_stopped_initiator_delays_nobody(void **state)
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     warm(pair);
 }
-
-#define PAIRED(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
 
 int main(int argc, char **argv)
 {

@@ -17,23 +17,6 @@ static const size_t sizes[] = { 1,       2,       7,      8,      63,
                                 65536,   65537,   524288, 524289, 1048576,
                                 5000001, 67108864 };
 
-static int setup(void **state)
-{
-    pair_t *pair = calloc(1, sizeof(*pair));
-
-    assert_non_null(pair);
-    pair_open(pair);
-    *state = pair;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    pair_close(*state);
-    free(*state);
-    return 0;
-}
-
 static void writes_are_visible_when_done(void **state)
 {
     pair_t *pair = *state;
@@ -292,8 +275,6 @@ static void attributes_are_sane(void **state)
                 (strcmp(attr->visibility, visible[1]) == 0));
     assert_true(pair->host.ops.event_fd(pair->host.xport) >= 0);
 }
-
-#define PAIRED(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
 
 static int run_with(const char *protocol)
 {

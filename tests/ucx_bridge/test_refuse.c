@@ -12,23 +12,6 @@
 #include "ucx_bridge/pair.h"
 #include "ucx_bridge/ucx_bridge.h"
 
-static int setup(void **state)
-{
-    pair_t *pair = calloc(1, sizeof(*pair));
-
-    assert_non_null(pair);
-    pair_open(pair);
-    *state = pair;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    pair_close(*state);
-    free(*state);
-    return 0;
-}
-
 static shunt_status_t try_peer(pair_t *pair, const void *address, size_t length)
 {
     shunt_xpeer_t *peer   = NULL;
@@ -342,8 +325,6 @@ static void replaced_sessions_write_no_more(void **state)
     pair_progress(pair, 0.3);
     assert_int_equal(pair_ask(pair, TARGET_CHECK, 0, COUNT << 20, 42), -1);
 }
-
-#define PAIRED(_test) cmocka_unit_test_setup_teardown(_test, setup, teardown)
 
 int main(int argc, char **argv)
 {
