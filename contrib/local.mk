@@ -11,5 +11,5 @@ gates += %D%/test-gates
 TESTS              += $(gates)
 dist_check_SCRIPTS += $(gates)
 
-EXTRA_DIST += %D%/gates.sh %D%/check-format %D%/check-install
+EXTRA_DIST += %D%/gates.sh %D%/check-format %D%/check-install %D%/figures
 EXTRA_DIST += %D%/quickstart

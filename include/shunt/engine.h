@@ -192,7 +192,12 @@ SHUNT_API shunt_status_t shunt_mem_register_batch(
     shunt_engine_h engine, const shunt_mem_entry_t *entries, size_t count);
 
 /**
- * Unregister the region that starts at addr.
+ * Unregister the region that starts at addr. New tasks of peers on it are
+ * refused from here on. A copy that a peer on this host is making at this very
+ * moment cannot be called back: it ends within one piece (at most 4 MiB), or
+ * when that process runs again if it is stopped. So let peers finish first;
+ * memory of shunt_mem_alloc() cannot hurt anyone after shunt_mem_free(), since
+ * its pages live as long as a peer maps them.
  * @return ADDRESS_NOT_REGISTERED; BATCH_BUSY while a task of this engine
  *         uses it; INVALID_ARGUMENT for memory of shunt_mem_alloc().
  */

@@ -5,9 +5,11 @@
  * proves that it meets the right life of the right process: by the rail's
  * incarnation, which lies at the start of its table in its memory. A read
  * fetches it with the data, in one call, and one call sees one address space.
- * A write needs a call for it, which is good for a millisecond: for the number
- * to come to another process within that time, all the numbers between would
- * have to be given out. */
+ * A write needs a call for it, which is good for 100 us. What is left is an
+ * exec() of the target, or a reuse of its number, within that time, or while
+ * the writing thread is held up between its two calls; the task then fails, but
+ * the bytes may have landed. The kernel has no call that closes this window
+ * (/proc/PID/mem does, and writes through read-only mappings). */
 #include "config.h"
 
 #include <errno.h>
@@ -19,10 +21,10 @@
 #include "shm/shm.h"
 
 enum {
-    TOKEN          = 16,          /* bytes of an incarnation */
-    CALL_MAX       = 1 << 30,     /* bytes of a call; the kernel cuts at 2G */
-    PROOF_FRESH_NS = 1000 * 1000, /* a write may follow a proof so old */
-    PROOF_VALID_NS = 10 * 1000 * 1000 /* and may have ended so long after it */
+    TOKEN          = 16,         /* bytes of an incarnation */
+    CALL_MAX       = 1 << 30,    /* bytes of a call; the kernel cuts at 2G */
+    PROOF_FRESH_NS = 100 * 1000, /* a write may follow a proof so old */
+    PROOF_VALID_NS = 1000 * 1000 /* and may have ended so long after it */
 };
 
 /* ESRCH is the kernel's word for a process without memory: it is ending, even

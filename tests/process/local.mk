@@ -17,4 +17,10 @@ TESTS          += %D%/test_faults_shm %D%/test_faults_ucx
 %C%_test_faults_ucx_SOURCES  = %D%/test_faults.c
 %C%_test_faults_ucx_CPPFLAGS = $(test_cppflags)
 %C%_test_faults_ucx_LDADD    = $(process_test_libs)
+check_PROGRAMS += %D%/test_cost
+TESTS          += %D%/test_cost
+
+%C%_test_cost_SOURCES  = %D%/test_cost.c
+%C%_test_cost_CPPFLAGS = $(test_cppflags)
+%C%_test_cost_LDADD    = $(process_test_libs)
 endif
