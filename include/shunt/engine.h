@@ -240,6 +240,22 @@ SHUNT_API shunt_status_t shunt_segment_close(shunt_engine_h engine,
 SHUNT_API shunt_status_t shunt_segment_refresh(shunt_engine_h engine,
                                                shunt_segment_t segment);
 
+/**
+ * Open the sessions to segments now, not at their first request: every rail
+ * that reaches them exchanges a first message, all segments at the same time.
+ * Costs one small read for each rail if all is open already. A segment without
+ * regions, and the own one, need nothing. Blocks for at most timeout_us
+ * (negative: for ever); not from a callback.
+ *
+ * @return SHUNT_OK; of the first that failed: INVALID_ARGUMENT, ENDPOINT,
+ *         PEER_FAILED, TIMEOUT, NOT_SUPPORTED_TRANSPORT. The others are
+ *         connected all the same.
+ */
+SHUNT_API shunt_status_t shunt_segment_connect(shunt_engine_h engine,
+                                               const shunt_segment_t *segments,
+                                               size_t count,
+                                               int64_t timeout_us);
+
 /** What a segment is. */
 typedef struct {
     size_t size; /**< sizeof(shunt_segment_attr_t), by caller */

@@ -283,10 +283,21 @@ static shunt_status_t resolve_all(batch_t *batch, const shunt_request_t *reqs,
     return status;
 }
 
+/* What one call submits. */
+typedef struct submission {
+    shunt_batch_t id;
+    const shunt_request_t *reqs;
+    size_t count;
+    batch_notify_t *notify; /* or NULL */
+    const uint32_t *ways;   /* of its route, for each request; NULL: any */
+} submission_t;
+
 /* Under batch->lock, inside srcu; everything is checked. Deadlines are counted
  * from here. */
-static void start_all(batch_t *batch, size_t count, bool with_notify)
+static void start_all(batch_t *batch, const submission_t *sub)
 {
+    size_t count      = sub->count;
+    bool with_notify  = sub->notify != NULL;
     uint64_t deadline = shunt_clock_deadline(batch->timeout_us);
     uint32_t first = atomic_load_explicit(&batch->count, memory_order_relaxed);
     task_t *task = batch->tasks + first, *end = task + count;
@@ -306,18 +317,12 @@ static void start_all(batch_t *batch, size_t count, bool with_notify)
     /* after the tasks are counted: the mender finds them, or their deadline */
     if (deadline != UINT64_MAX)
         shunt_mender_deadline(batch->engine, deadline);
+    for (i = 0; (sub->ways != NULL) && (task < end); i++)
+        shunt_dispatch_way(&dispatch, task++, sub->ways[i]);
     for (; task < end; task++)
         shunt_dispatch_task(&dispatch, task);
     shunt_dispatch_end(&dispatch, batch);
 }
-
-/* What one call submits. */
-typedef struct submission {
-    shunt_batch_t id;
-    const shunt_request_t *reqs;
-    size_t count;
-    batch_notify_t *notify; /* or NULL */
-} submission_t;
 
 /* One attempt. *stale_p as in resolve_all(). */
 static shunt_status_t try_submit(batch_t *batch, const submission_t *sub,
@@ -344,7 +349,7 @@ static shunt_status_t try_submit(batch_t *batch, const submission_t *sub,
         atomic_store_explicit(&batch->notify_state, SHUNT_NOTIFY_WAITING,
                               memory_order_relaxed);
     }
-    start_all(batch, sub->count, sub->notify != NULL);
+    start_all(batch, sub);
     shunt_srcu_leave(&batch->engine->srcu, ticket);
 out:
     shunt_lock_release(&batch->lock);
@@ -372,7 +377,7 @@ static shunt_status_t submit(shunt_engine_t *engine, shunt_batch_t id,
                              const shunt_request_t *reqs, size_t count,
                              batch_notify_t *notify)
 {
-    submission_t sub = { id, reqs, count, notify };
+    submission_t sub = { id, reqs, count, notify, NULL };
     batch_t *batch   = shunt_batch_of(engine, id);
     segment_t *stale = NULL;
     shunt_status_t status;
@@ -387,6 +392,19 @@ static shunt_status_t submit(shunt_engine_t *engine, shunt_batch_t id,
     if ((status != SHUNT_OK) && (stale != NULL))
         status = submit_refreshed(batch, &sub, stale, status);
     return status;
+}
+
+/* Request i goes over way ways[i] of its region's route. */
+shunt_status_t shunt_batch_submit_ways(shunt_engine_t *engine, shunt_batch_t id,
+                                       const shunt_request_t *reqs,
+                                       const uint32_t *ways, size_t count)
+{
+    submission_t sub = { id, reqs, count, NULL, ways };
+    batch_t *batch   = shunt_batch_of(engine, id);
+    segment_t *stale = NULL;
+
+    return batch == NULL ? SHUNT_ERR_INVALID_ARGUMENT
+                         : try_submit(batch, &sub, &stale);
 }
 
 shunt_status_t shunt_batch_submit(shunt_engine_h handle, shunt_batch_t batch,

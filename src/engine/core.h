@@ -336,6 +336,9 @@ struct shunt_engine {
     uint32_t segment_top;           /* slots ever used */
     peer_t *retired;                /* peers of former lives */
 
+    pthread_mutex_t connect_lock; /* one connect at a time; guards scratch */
+    void *scratch;                /* what connect reads into; NULL: not yet */
+
     pthread_mutex_t batch_lock;  /* guards free list */
     _Atomic(batch_t *) *batches; /* BATCHES_MAX */
     _Atomic uint32_t batch_top;  /* slots ever used */
@@ -449,6 +452,10 @@ void shunt_batches_cleanup(shunt_engine_t *engine);
 bool shunt_batches_use(shunt_engine_t *engine, const region_t *region,
                        const peer_t *peer);
 
+shunt_status_t shunt_batch_submit_ways(shunt_engine_t *engine, shunt_batch_t id,
+                                       const shunt_request_t *reqs,
+                                       const uint32_t *ways, size_t count);
+
 /* status.c */
 void shunt_batch_stop(batch_t *batch, shunt_status_t why);
 
@@ -476,6 +483,7 @@ typedef struct dispatch {
     uint64_t total;    /* their bytes */
 } dispatch_t;
 void shunt_dispatch_task(dispatch_t *d, task_t *task);
+void shunt_dispatch_way(dispatch_t *d, task_t *task, uint32_t way);
 void shunt_dispatch_end(dispatch_t *d, batch_t *batch);
 void shunt_dispatch_slice(slice_t *slice, const reach_t *reach);
 void shunt_backlog_refill(shunt_engine_t *engine);

@@ -192,6 +192,29 @@ void shunt_dispatch_task(dispatch_t *d, task_t *task)
     backlog_add(task);
 }
 
+/* The whole task over one way of its route, even if its window is full. The
+ * own segment has but one. Inside srcu. */
+void shunt_dispatch_way(dispatch_t *d, task_t *task, uint32_t way)
+{
+    const route_t *route    = route_of(task);
+    const reach_t *reach    = &route->reach[way % route->count];
+    remote_region_t *region = shunt_task_region(task);
+    slice_t *slice;
+
+    atomic_store_explicit(&task->left,
+                          shunt_slice_count(task->batch->engine, task->length),
+                          memory_order_relaxed);
+    if (region != NULL)
+        atomic_fetch_add_explicit(&region->refs, 1, memory_order_relaxed);
+    while (task->cursor < task->length) {
+        slice = shunt_slice_next(task, reach->path);
+        if (slice == NULL)
+            end_rest(task, SHUNT_ERR_MEMORY);
+        else
+            send_slice(d, slice, reach);
+    }
+}
+
 void shunt_dispatch_end(dispatch_t *d, batch_t *batch)
 {
     if (d->locked != NULL)

@@ -81,6 +81,7 @@ static void init_locks(shunt_engine_t *engine)
     pthread_mutex_init(&engine->mem_lock, NULL);
     pthread_mutex_init(&engine->segment_lock, NULL);
     pthread_mutex_init(&engine->batch_lock, NULL);
+    pthread_mutex_init(&engine->connect_lock, NULL);
     pthread_mutex_init(&engine->sleep_lock, NULL);
     pthread_mutex_init(&engine->mend_lock, NULL);
     pthread_condattr_init(&attr);

@@ -6,6 +6,7 @@ libengine_la_SOURCES =
 libengine_la_SOURCES += %D%/batch.c
 libengine_la_SOURCES += %D%/complete.c
 libengine_la_SOURCES += %D%/conf.c
+libengine_la_SOURCES += %D%/connect.c
 libengine_la_SOURCES += %D%/core.h
 libengine_la_SOURCES += %D%/describe.c
 libengine_la_SOURCES += %D%/dispatch.c

@@ -7,6 +7,7 @@ libenginetest_la_CPPFLAGS = $(test_cppflags)
 engine_tests =
 engine_tests += %D%/test_batches
 engine_tests += %D%/test_budget
+engine_tests += %D%/test_connect
 engine_tests += %D%/test_refusals
 engine_tests += %D%/test_slices
 
@@ -23,6 +24,9 @@ engine_test_libs = libenginetest.la libtestsupport.la libshunt.la \
 %C%_test_budget_SOURCES  = %D%/test_budget.c
 %C%_test_budget_CPPFLAGS = $(test_cppflags)
 %C%_test_budget_LDADD    = $(engine_test_libs)
+%C%_test_connect_SOURCES  = %D%/test_connect.c
+%C%_test_connect_CPPFLAGS = $(test_cppflags)
+%C%_test_connect_LDADD    = $(engine_test_libs)
 %C%_test_refusals_SOURCES  = %D%/test_refusals.c
 %C%_test_refusals_CPPFLAGS = $(test_cppflags)
 %C%_test_refusals_LDADD    = $(engine_test_libs)
