@@ -5,6 +5,7 @@
  *
  *   info_main.c        command line
  *   info_build.c       version and build options
+ *   info_trace.c       events of another process
  *   info_transports.c  transports, devices, rails, topology
  *   info_conf.c        variables
  *   info_check.c       the checks of --check; info_probe.c: those that try
@@ -16,11 +17,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 typedef struct info {
     bool json;
     shunt_engine_h engine; /* NULL if none could be made */
     char why_not[512];     /* then the reason */
+    pid_t trace;           /* of this process; 0: none */
+    bool trace_remove;
 } info_t;
 
 /* Each writes one section; as JSON, a value. */
@@ -28,6 +32,11 @@ void info_build(const info_t *info);
 void info_transports(const info_t *info);
 void info_topology(const info_t *info);
 void info_conf(const info_t *info);
+
+/* The last events of a process that ran with SHUNT_TRACE; remove them. Exit
+ * codes. */
+int info_trace(pid_t pid);
+int info_trace_remove(pid_t pid);
 
 /* True if nothing failed. */
 bool info_check(const info_t *info);

@@ -4,7 +4,9 @@
 #include "info.h"
 
 #include <getopt.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 static const char usage[] =
@@ -18,20 +20,26 @@ static const char usage[] =
     "      --check        limits and settings of this machine; exit 1 if one\n"
     "                     of them fails\n"
     "  -a, --all          all of these\n"
+    "      --trace PID    the last events of a process that runs, or ran, "
+    "with\n"
+    "                     SHUNT_TRACE; nothing else is shown\n"
+    "      --trace-remove and remove its files, if it has ended\n"
     "      --json         one JSON object with what was asked for\n"
     "  -v, --version\n"
     "  -h, --help\n";
 
 enum {
-    SHOW_BUILD     = 1u << 0,
-    SHOW_DEVICES   = 1u << 1,
-    SHOW_TOPOLOGY  = 1u << 2,
-    SHOW_CONF      = 1u << 3,
-    SHOW_CHECK     = 1u << 4,
-    SHOW_ALL       = (1u << 5) - 1,
-    OPT_CHECK      = 256,
-    OPT_JSON       = 257,
-    EXIT_WRONG_USE = 2
+    SHOW_BUILD       = 1u << 0,
+    SHOW_DEVICES     = 1u << 1,
+    SHOW_TOPOLOGY    = 1u << 2,
+    SHOW_CONF        = 1u << 3,
+    SHOW_CHECK       = 1u << 4,
+    SHOW_ALL         = (1u << 5) - 1,
+    OPT_CHECK        = 256,
+    OPT_JSON         = 257,
+    OPT_TRACE        = 258,
+    OPT_TRACE_REMOVE = 259,
+    EXIT_WRONG_USE   = 2
 };
 
 static const struct option options[] = {
@@ -42,6 +50,8 @@ static const struct option options[] = {
     { "check", no_argument, NULL, OPT_CHECK },
     { "all", no_argument, NULL, 'a' },
     { "json", no_argument, NULL, OPT_JSON },
+    { "trace", required_argument, NULL, OPT_TRACE },
+    { "trace-remove", no_argument, NULL, OPT_TRACE_REMOVE },
     { "version", no_argument, NULL, 'v' },
     { "help", no_argument, NULL, 'h' },
     { NULL, 0, NULL, 0 },
@@ -74,6 +84,25 @@ static int wrong_use(const char *word)
     return EXIT_WRONG_USE;
 }
 
+static bool parse_pid(const char *text, pid_t *pid)
+{
+    char *end;
+    long number = strtol(text, &end, 10);
+
+    *pid = (pid_t)number;
+    return (end != text) && (*end == '\0') && (number > 0) &&
+           (number <= INT_MAX);
+}
+
+static int wrong_pid(const char *text)
+{
+    fprintf(stderr,
+            "shunt_info: --trace %s: expected the number of a "
+            "process\n",
+            text);
+    return EXIT_WRONG_USE;
+}
+
 /* -1: go on; else the exit code. */
 static int parse(int argc, char **argv, info_t *info, unsigned *show)
 {
@@ -93,10 +122,16 @@ static int parse(int argc, char **argv, info_t *info, unsigned *show)
         }
         if (option == OPT_JSON)
             info->json = true;
+        if (option == OPT_TRACE_REMOVE)
+            info->trace_remove = true;
+        if ((option == OPT_TRACE) && !parse_pid(optarg, &info->trace))
+            return wrong_pid(optarg);
         *show |= section_of(option);
     }
     if (optind < argc)
         return wrong_use(argv[optind]);
+    if (info->trace_remove && (info->trace == 0))
+        return wrong_use("--trace-remove without --trace");
     if (*show == 0)
         *show = SHOW_BUILD | SHOW_DEVICES;
     return -1;
@@ -151,6 +186,12 @@ int main(int argc, char **argv)
 
     if (code >= 0)
         return code;
+    if (info.trace != 0) {
+        code = info_trace(info.trace);
+        if (info.trace_remove)
+            code |= info_trace_remove(info.trace);
+        return code;
+    }
     /* Also makes every part of the library name its variables. */
     if (shunt_engine_create(NULL, NULL, NULL, &info.engine) != SHUNT_OK) {
         snprintf(info.why_not, sizeof(info.why_not), "%s", shunt_last_error());

@@ -30,6 +30,7 @@ shunt_info_SOURCES += %D%/info_check.c
 shunt_info_SOURCES += %D%/info_conf.c
 shunt_info_SOURCES += %D%/info_main.c
 shunt_info_SOURCES += %D%/info_probe.c
+shunt_info_SOURCES += %D%/info_trace.c
 shunt_info_SOURCES += %D%/info_transports.c
 shunt_info_SOURCES += %D%/text.c %D%/text.h
 shunt_info_LDADD    = libshunt.la

@@ -19,6 +19,8 @@
 #include "base/conf.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "transport/fault.h"
+#include "transport/trace.h"
 
 /* X(name, is the own-segment transport), in order of preference. */
 #define BUILTIN_TRANSPORTS(X) \
@@ -53,6 +55,8 @@ static shunt_log_part_t log_part = SHUNT_LOG_PART("transport");
 
 static shunt_transport_t transports[SHUNT_TRANSPORTS_MAX];
 static size_t transport_count;
+static shunt_status_t interposed; /* OK, or why not */
+static char interposed_reason[512];
 static pthread_once_t load_once = PTHREAD_ONCE_INIT;
 
 /* ---- the list --------------------------------------------------------- */
@@ -222,6 +226,17 @@ static void load_path(char *path)
             load_folder(folder, SHUNT_LOG_WARN);
 }
 
+/* Faults below, so that the trace shows what the engine saw. */
+static void interpose(void)
+{
+    interposed = shunt_fault_install(transports, transport_count);
+    if (interposed == SHUNT_OK)
+        interposed = shunt_trace_install(transports, transport_count);
+    if (interposed != SHUNT_OK)
+        snprintf(interposed_reason, sizeof(interposed_reason), "%s",
+                 shunt_last_error());
+}
+
 static void load_all(void)
 {
     struct transport_conf conf;
@@ -237,6 +252,7 @@ static void load_all(void)
         shunt_conf_release(&conf_table, &conf);
     }
     load_folder(SHUNT_MODULE_DIR, SHUNT_LOG_DEBUG);
+    interpose();
 }
 
 size_t shunt_transport_list(const shunt_transport_t **list_p)
@@ -244,4 +260,12 @@ size_t shunt_transport_list(const shunt_transport_t **list_p)
     pthread_once(&load_once, load_all);
     *list_p = transports;
     return transport_count;
+}
+
+shunt_status_t shunt_transport_ready(void)
+{
+    pthread_once(&load_once, load_all);
+    if (interposed == SHUNT_OK)
+        return SHUNT_OK;
+    return shunt_error(interposed, "%s", interposed_reason);
 }

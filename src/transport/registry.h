@@ -14,6 +14,26 @@ enum {
     SHUNT_TRANSPORT_NAME_MAX = 15 /* characters, without the 0 */
 };
 
+/* X(index) for each place in the list: open() of a table is not told which
+ * transport is meant, so an interposer has one function a place. */
+#define SHUNT_TRANSPORT_SLOTS(X) \
+    X(0)                         \
+    X(1)                         \
+    X(2)                         \
+    X(3)                         \
+    X(4)                         \
+    X(5)                         \
+    X(6)                         \
+    X(7)                         \
+    X(8)                         \
+    X(9)                         \
+    X(10)                        \
+    X(11)                        \
+    X(12)                        \
+    X(13)                        \
+    X(14)                        \
+    X(15)
+
 /* One transport, usable or not. */
 typedef struct shunt_transport {
     shunt_xops_t ops; /* adopted: every slot is filled */
@@ -30,8 +50,8 @@ typedef struct shunt_transport {
  * most 15), a required slot missing. A shorter table is an older plugin, not
  * an error; a longer one is cut.
  */
-shunt_status_t shunt_transport_adopt(const shunt_xops_t *src,
-                                     shunt_xops_t *dst);
+SHUNT_PRIV shunt_status_t shunt_transport_adopt(const shunt_xops_t *src,
+                                                shunt_xops_t *dst);
 
 /* 1 to 15 lower case letters and digits? */
 bool shunt_transport_name_valid(const char *name, size_t length);
@@ -43,6 +63,10 @@ bool shunt_transport_name_valid(const char *name, size_t length);
  * why, and an entry that is not usable. The first folder that has a name
  * wins. Any thread. */
 SHUNT_PRIV size_t shunt_transport_list(const shunt_transport_t **list_p);
+
+/* Were the interposers (SHUNT_FAULT, SHUNT_TRACE) made as asked? Their tables
+ * are in the list then. INVALID_ARGUMENT with a sentence: a wrong setting. */
+SHUNT_PRIV shunt_status_t shunt_transport_ready(void);
 
 /*
  * Which transports a list such as "shm,ucx" or "^ofi" (NULL, "": all) asks

@@ -155,6 +155,9 @@ shunt_status_t shunt_transport_select(const char *wanted,
                              .order  = order };
     shunt_status_t status;
 
+    status = shunt_transport_ready();
+    if (status != SHUNT_OK)
+        return status;
     sel.total = shunt_transport_list(&sel.list);
     take_self(&sel);
     if (sel.wanted[0] != '\0') {

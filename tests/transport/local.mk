@@ -8,9 +8,11 @@ libxhost_la_CPPFLAGS = $(test_cppflags)
 
 transport_tests =
 transport_tests += %D%/test_adopt
+transport_tests += %D%/test_fault
 transport_tests += %D%/test_loopback
 transport_tests += %D%/test_registry
 transport_tests += %D%/test_select
+transport_tests += %D%/test_trace
 
 check_PROGRAMS += $(transport_tests)
 TESTS          += $(transport_tests)
@@ -22,6 +24,10 @@ transport_test_libs = libtestsupport.la libxhost.la libtransport.la libshm.la \
 %C%_test_adopt_SOURCES     = %D%/test_adopt.c
 %C%_test_adopt_CPPFLAGS    = $(test_cppflags)
 %C%_test_adopt_LDADD       = $(transport_test_libs)
+%C%_test_fault_SOURCES     = %D%/test_fault.c %D%/test_fault_later.c \
+	%D%/test_fault_later.h
+%C%_test_fault_CPPFLAGS    = $(test_cppflags)
+%C%_test_fault_LDADD       = $(transport_test_libs)
 %C%_test_loopback_SOURCES  = %D%/test_loopback.c
 %C%_test_loopback_CPPFLAGS = $(test_cppflags)
 %C%_test_loopback_LDADD    = $(transport_test_libs)
@@ -31,6 +37,9 @@ transport_test_libs = libtestsupport.la libxhost.la libtransport.la libshm.la \
 %C%_test_select_SOURCES    = %D%/test_select.c %D%/folders.c %D%/folders.h
 %C%_test_select_CPPFLAGS   = $(test_cppflags)
 %C%_test_select_LDADD      = $(transport_test_libs)
+%C%_test_trace_SOURCES     = %D%/test_trace.c
+%C%_test_trace_CPPFLAGS    = $(test_cppflags)
+%C%_test_trace_LDADD       = $(transport_test_libs)
 
 # Modules for the loader: one source, one thing wrong each. -rpath makes
 # libtool build a shared object for something that is not installed.
