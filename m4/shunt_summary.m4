@@ -9,10 +9,11 @@ AC_DEFUN([SHUNT_SUMMARY], [
     sanitizer          $shunt_sanitizer
     export map         $shunt_map
     UCX bridge         $shunt_have_ucx ${shunt_version_ucx}${shunt_why_ucx}
+    libfabric bridge   $shunt_have_ofi ${shunt_version_ofi}${shunt_why_ofi}
     hwloc topology     $shunt_have_hwloc ${shunt_version_hwloc}${shunt_why_hwloc}
     unit tests         $shunt_have_cmocka ${shunt_version_cmocka}${shunt_why_cmocka}])
-    AS_IF([test "x$shunt_have_ucx" = xno],
-        [AC_MSG_WARN([no UCX bridge ($shunt_why_ucx): transfers between hosts are not possible])])
+    AS_IF([test "x$shunt_have_ucx$shunt_have_ofi" = xnono],
+        [AC_MSG_WARN([no UCX bridge ($shunt_why_ucx), no libfabric bridge ($shunt_why_ofi): transfers between hosts are not possible])])
     AS_IF([test "x$shunt_have_cmocka" = xno],
         [AC_MSG_WARN([NO UNIT TESTS ($shunt_why_cmocka): "make check" proves little])])
 ])

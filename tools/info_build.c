@@ -14,6 +14,7 @@ typedef struct option {
 static const option_t options[] = {
     { "version of this tool", PACKAGE_VERSION },
     { "UCX bridge", SHUNT_BUILD_UCX },
+    { "libfabric bridge", SHUNT_BUILD_OFI },
     { "hwloc", SHUNT_BUILD_HWLOC },
     { "sanitizer", SHUNT_BUILD_SANITIZER },
     { "module folder", SHUNT_MODULE_DIR },

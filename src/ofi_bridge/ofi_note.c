@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Notes: sending them, and what comes back to the initiator. */
+#include "config.h"
+
+#include <string.h>
+
+#include "ofi_bridge/ofi_bridge.h"
+
+ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, ofi_link_t *list,
+                               uint16_t type, uint64_t session)
+{
+    ofi_note_t *note = shunt_pool_get(&rail->notes);
+
+    if (note == NULL)
+        return NULL;
+    memset(note, 0, sizeof(*note));
+    note->wire.type    = type;
+    note->wire.session = session;
+    ofi_list_init(&note->link);
+    ofi_list_append(list, &note->link);
+    return note;
+}
+
+void shunt_ofi_notes_drop(ofi_rail_t *rail, ofi_link_t *list)
+{
+    ofi_note_t *note;
+
+    while (!ofi_list_empty(list)) {
+        note = OFI_OF(list->next, ofi_note_t, link);
+        ofi_list_remove(&note->link);
+        shunt_pool_put(&rail->notes, note);
+    }
+}
+
+shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
+                                   const ofi_wire_note_t *wire,
+                                   shunt_xpeer_t *peer)
+{
+    bool named =
+        (wire->type == OFI_NOTE_HELLO) || (wire->type == OFI_NOTE_PING);
+    size_t name      = named ? end->name_length : 0;
+    size_t length    = sizeof(*wire) + name;
+    ofi_work_t *work = shunt_ofi_work_get(end, OFI_WORK_NOTE);
+    ofi_wire_note_t *out;
+    ssize_t ret;
+
+    if (work == NULL)
+        return SHUNT_ERR_AGAIN;
+    out              = (ofi_wire_note_t *)(void *)work->room;
+    *out             = *wire;
+    out->magic       = OFI_NOTE_MAGIC;
+    out->version     = OFI_WIRE_VERSION;
+    out->length      = (uint32_t)length;
+    out->name_length = (uint32_t)name;
+    memcpy(work->room + sizeof(*wire), end->name, name);
+    ret = fi_send(end->ep, work->room, length, end->slab_desc, site->addr,
+                  &work->context);
+    if (ret != 0)
+        shunt_ofi_work_put(work);
+    if ((ret == 0) && (peer != NULL)) {
+        work->peer = peer;
+        peer->works++;
+    }
+    if ((peer != NULL) && ((ret == 0) || (ret == -FI_EAGAIN)))
+        shunt_ofi_peer_took(peer, ret == 0);
+    return shunt_ofi_status(ret);
+}
+
+/* ---- what comes back --------------------------------------------------- */
+
+static shunt_xpeer_t *find_peer(ofi_rail_t *rail, uint64_t session)
+{
+    uint32_t slot = (uint32_t)(session & (((uint64_t)1 << OFI_SLOT_BITS) - 1));
+    shunt_xpeer_t *peer = shunt_ofi_table_get(&rail->slots, slot);
+
+    return (peer != NULL) && (peer->id == session) ? peer : NULL;
+}
+
+/* A status from elsewhere: one that is known, and no success by accident. */
+static shunt_status_t status_of(const ofi_wire_note_t *wire)
+{
+    switch (wire->status) {
+    case SHUNT_OK:
+    case SHUNT_ERR_ADDRESS_NOT_REGISTERED:
+    case SHUNT_ERR_PERMISSION:
+    case SHUNT_ERR_FLUSHED:
+    case SHUNT_ERR_LIMIT:
+        return (shunt_status_t)wire->status;
+    default:
+        return SHUNT_ERR_ENDPOINT;
+    }
+}
+
+static void answer_note(ofi_rail_t *rail, const ofi_wire_note_t *wire)
+{
+    shunt_xpeer_t *peer   = find_peer(rail, wire->session);
+    shunt_status_t status = status_of(wire);
+
+    if ((peer == NULL) || (peer->state != OFI_PEER_OPEN))
+        return;
+    switch (wire->type) {
+    case OFI_NOTE_WELCOME:
+        if (status != SHUNT_OK) {
+            shunt_ofi_peer_fail(peer, SHUNT_ERR_ENDPOINT);
+            return;
+        }
+        peer->welcome = true;
+        peer->known   = true;
+        shunt_ofi_peer_attend(peer);
+        break;
+    case OFI_NOTE_DONE:
+        shunt_ofi_post_answered(peer, wire->number, status);
+        break;
+    case OFI_NOTE_CLOSE:
+        shunt_ofi_peer_fail(peer, SHUNT_ERR_ENDPOINT);
+        break;
+    default:
+        break;
+    }
+}
+
+void shunt_ofi_note_take(ofi_end_t *end, const char *bytes, size_t length)
+{
+    ofi_rail_t *rail = end->rail;
+    ofi_wire_note_t wire;
+
+    if ((length < sizeof(wire)) || (length > OFI_NOTE_MAX))
+        return;
+    memcpy(&wire, bytes, sizeof(wire));
+    if ((wire.magic != OFI_NOTE_MAGIC) || (wire.version < OFI_WIRE_VERSION) ||
+        (wire.length != length) || (wire.name_length > OFI_NAME_MAX) ||
+        (wire.name_length > length - sizeof(wire))) {
+        shunt_log(&shunt_ofi_log, SHUNT_LOG_DEBUG,
+                  "%s: a note of %zu bytes is none of ours", rail->device.name,
+                  length);
+        return;
+    }
+    if (end == &rail->serve)
+        shunt_ofi_serve_note(rail, &wire, bytes + sizeof(wire));
+    else
+        answer_note(rail, &wire);
+}
