@@ -12,6 +12,7 @@ include tests/fuzz/local.mk
 include tests/shm/local.mk
 include tests/ucx_bridge/local.mk
 include tests/ofi_bridge/local.mk
+include tests/efa_sim/local.mk
 include tests/conformance/local.mk
 include tests/engine/local.mk
 include tests/process/local.mk

@@ -12,13 +12,15 @@
  *   bench_worker.c    the loop that is measured
  *   bench_verify.c    the pattern
  *   bench_stats.c     histogram, medians
- *   bench_baseline.c  memcpy, process_vm_*; bench_tcp.c: plain sockets
+ *   bench_baseline.c  memcpy, process_vm_*; bench_tcp.c: plain sockets;
+ *   bench_ofi.c       plain libfabric; bench_ofi_end.c: its endpoint
  *   bench_report.c    table, JSON, CSV
  */
 #ifndef SHUNT_TOOLS_BENCH_H
 #define SHUNT_TOOLS_BENCH_H
 
 #include <shunt/engine.h>
+#include "bench_ofi.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -63,7 +65,8 @@ typedef struct bench_opts {
     const char *name;   /* of the own engine, or NULL */
     const char *store;
     const char *transports;
-    bool self; /* fork a target */
+    const char *ofi; /* provider of the baseline, or NULL */
+    bool self;       /* fork a target */
     bool verify;
     bool hot; /* one slot again and again */
     bool baseline;
@@ -417,7 +420,8 @@ typedef struct bench_base {
     char *own;    /* ordinary memory, here ... */
     char *theirs; /* ... and at the child */
     pid_t child;
-    int tcp;   /* connected socket */
+    int tcp; /* connected socket */
+    bench_ofi_t ofi;
     size_t at; /* cold walk */
     bool hot;
     uint64_t turn; /* mix: even is a write */
@@ -429,7 +433,7 @@ bool bench_base_open(bench_base_t *base, const bench_opts_t *opts,
 void bench_base_close(bench_base_t *base);
 
 enum {
-    BENCH_BASE_KINDS = 5
+    BENCH_BASE_KINDS = HAVE_OFI ? 7 : 5
 };
 
 /* Does request number `turn` go to the other side? */

@@ -33,11 +33,14 @@ typedef enum {
     MEMCPY_COLD,
     VM_HOT,
     VM_COLD,
-    TCP
+    TCP,
+    OFI,
+    OFI_PING
 } kind_t;
 
-static const char *const kind_names[BENCH_BASE_KINDS] = {
-    "memcpy hot", "memcpy cold", "process_vm hot", "process_vm cold", "tcp"
+static const char *const kind_names[] = {
+    "memcpy hot", "memcpy cold", "process_vm hot", "process_vm cold",
+    "tcp",        "fi_write",    "fi_write ping"
 };
 
 bool bench_base_is_put(const bench_base_t *base, uint64_t turn)
@@ -132,12 +135,14 @@ bool bench_base_open(bench_base_t *base, const bench_opts_t *opts,
     bench_touch(base->map_local, base->area);
     bench_touch(base->map_remote, base->area);
     bench_touch(base->own, base->area);
+    bench_ofi_open(&base->ofi, opts->ofi, base->own, base->area);
     base->tcp = bench_tcp_connect(port);
     return (base->tcp >= 0) ? true : refuse(text, "connect");
 }
 
 void bench_base_close(bench_base_t *base)
 {
+    bench_ofi_close(&base->ofi);
     if (base->tcp >= 0)
         close(base->tcp);
     if (base->child > 0) {
@@ -202,6 +207,21 @@ static int vm_run(bench_base_t *base, size_t size, unsigned n)
     return 0;
 }
 
+static int ofi_run(bench_base_t *base, kind_t kind, size_t size, unsigned n)
+{
+    bench_op_t op       = base->opts->op;
+    bench_ofi_job_t job = { .size   = size,
+                            .n      = n,
+                            .window = base->opts->batch,
+                            .hot    = base->opts->hot };
+
+    job.way = kind == OFI_PING    ? BENCH_OFI_PING
+              : op == BENCH_WRITE ? BENCH_OFI_WRITE
+              : op == BENCH_READ  ? BENCH_OFI_READ
+                                  : BENCH_OFI_MIX;
+    return bench_ofi_run(&base->ofi, &job);
+}
+
 static int kind_run(bench_base_t *base, kind_t kind, size_t size, unsigned n)
 {
     unsigned window = base->opts->batch;
@@ -209,6 +229,8 @@ static int kind_run(bench_base_t *base, kind_t kind, size_t size, unsigned n)
     if (kind == TCP)
         return bench_tcp_run(base, size, n,
                              (window < TCP_WINDOW) ? window : TCP_WINDOW);
+    if (kind >= OFI)
+        return ofi_run(base, kind, size, n);
     return (kind <= MEMCPY_COLD) ? memcpy_run(base, size, n)
                                  : vm_run(base, size, n);
 }
@@ -222,8 +244,10 @@ static bool repetition(bench_base_t *base, kind_t kind, size_t size,
     uint64_t begin = bench_now(), end = begin + (uint64_t)(limit * 1e9), took;
     unsigned n = 1;
 
-    if ((kind == TCP) && (base->opts->batch > 1))
+    if (((kind == TCP) || (kind == OFI)) && (base->opts->batch > 1))
         n = TCP_WINDOWS * base->opts->batch;
+    if (kind == OFI_PING)
+        n = 2; /* there and back */
     bench_hist_reset(&hist);
     do {
         begin       = bench_now();
@@ -264,18 +288,24 @@ static void kind_row(bench_base_t *base, kind_t kind, size_t size,
     row->op          = base->opts->op;
     row->mem         = (kind <= MEMCPY_COLD) ? BENCH_ENGINE : BENCH_MALLOC;
     row->size        = size;
-    row->batch       = (kind == TCP) ? base->opts->batch : 1;
+    row->batch       = ((kind == TCP) || (kind == OFI)) ? base->opts->batch : 1;
     row->threads     = 1;
     base->at         = 0;
     base->hot        = (kind == MEMCPY_HOT) || (kind == VM_HOT);
     base->error      = 0;
+    if (kind >= OFI)
+        bench_ofi_ready(&base->ofi);
     for (i = 0; (i < base->opts->repeat) && !bench_interrupted(); i++) {
         if (!repetition(base, kind, size, &samples[runs]))
             break;
         runs++;
     }
+    bench_ofi_rest(&base->ofi);
     if (base->error != 0)
-        snprintf(row->note, sizeof(row->note), "%s", strerror(base->error));
+        snprintf(row->note, sizeof(row->note), "%s",
+                 (kind >= OFI) && (base->ofi.why[0] != '\0')
+                     ? base->ofi.why
+                     : strerror(base->error));
     bench_row_summarize(row, samples, runs);
 }
 

@@ -398,19 +398,32 @@ static int ping(bench_ofi_t *ofi, const bench_ofi_job_t *job)
     return error == 0 ? ping_drain(ofi) : error;
 }
 
+void bench_ofi_ready(bench_ofi_t *ofi)
+{
+    /* the first write connects */
+    const bench_ofi_job_t job = { BENCH_OFI_WRITE, 1, 1, 1, true };
+
+    if (ofi->tried || (ofi->why[0] != '\0'))
+        return;
+    ofi->tried = true;
+    if (!greet(ofi))
+        give_up(ofi, EOPNOTSUPP, "the other process did not start");
+    else if (!command(ofi, STREAM, 0))
+        give_up(ofi, ETIMEDOUT, "the other process does not answer");
+    else
+        (void)stream(ofi, &job);
+}
+
 int bench_ofi_run(bench_ofi_t *ofi, const bench_ofi_job_t *job)
 {
     bool pinging = job->way == BENCH_OFI_PING;
 
+    bench_ofi_ready(ofi);
     if (ofi->why[0] != '\0')
         return EOPNOTSUPP;
-    if (pinging && (job->size > OFI_PING_MAX))
+    if (pinging && ((job->size > OFI_PING_MAX) ||
+                    (job->size > ofi->end->info->ep_attr->max_msg_size)))
         return EMSGSIZE;
-    if (!ofi->tried) {
-        ofi->tried = true;
-        if (!greet(ofi))
-            return give_up(ofi, EOPNOTSUPP, "the other process did not start");
-    }
     if ((!ofi->awake || (ofi->ping != (pinging ? job->size : 0))) &&
         !command(ofi, pinging ? PING : STREAM, job->size))
         return give_up(ofi, ETIMEDOUT, "the other process does not answer");
@@ -430,6 +443,11 @@ void bench_ofi_open(bench_ofi_t *ofi, const char *provider, char *memory,
 }
 
 void bench_ofi_close(bench_ofi_t *ofi)
+{
+    (void)ofi;
+}
+
+void bench_ofi_ready(bench_ofi_t *ofi)
 {
     (void)ofi;
 }

@@ -40,11 +40,14 @@ typedef struct bench_ofi_job {
     bool hot; /* the same bytes again and again */
 } bench_ofi_job_t;
 
-/* Start the child. Nothing of libfabric is touched before the first run: there
+/* Start the child. Nothing of libfabric is touched before it is used: there
  * may be other children to be forked. NULL: the default provider. */
 void bench_ofi_open(bench_ofi_t *ofi, const char *provider, char *memory,
                     size_t area);
 void bench_ofi_close(bench_ofi_t *ofi);
+
+/* Connect, the first time: that belongs to no measurement. */
+void bench_ofi_ready(bench_ofi_t *ofi);
 
 /* 0 or errno; with a sentence in why. */
 int bench_ofi_run(bench_ofi_t *ofi, const bench_ofi_job_t *job);

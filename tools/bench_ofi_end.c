@@ -43,8 +43,10 @@ static struct fi_info *ask(const char *provider, bool delivery)
 {
     struct fi_info *hints = make_hints(provider, delivery), *list = NULL;
     struct fi_info *info, *found                                  = NULL;
-    bool anywhere = strchr(provider, '/') != NULL;
-    uint32_t api  = FI_VERSION(1, 14);
+    /* of one address shm makes one name, for both sides */
+    bool anywhere =
+        (strchr(provider, '/') != NULL) || (strncmp(provider, "shm", 3) == 0);
+    uint32_t api = FI_VERSION(1, 14);
 
     if (hints == NULL)
         return NULL;

@@ -25,6 +25,7 @@ static const char usage[] =
     "      --hot                 use the same memory again and again\n"
     "      --verify              check every byte; exit 1 at a wrong one\n"
     "      --baseline            measure memcpy, process_vm_* and TCP too\n"
+    "      --ofi PROVIDER        libfabric's, for its part of the baseline\n"
     "\n"
     "How long\n"
     "  -T, --time S              seconds for each repetition (1)\n"
@@ -51,6 +52,7 @@ enum {
     OPT_HOT,
     OPT_VERIFY,
     OPT_BASELINE,
+    OPT_OFI,
     OPT_STALL,
     OPT_SELF,
     OPT_TARGET,
@@ -70,6 +72,7 @@ static const struct option options[] = {
     { "hot", no_argument, NULL, OPT_HOT },
     { "verify", no_argument, NULL, OPT_VERIFY },
     { "baseline", no_argument, NULL, OPT_BASELINE },
+    { "ofi", required_argument, NULL, OPT_OFI },
     { "time", required_argument, NULL, 'T' },
     { "warmup", required_argument, NULL, 'w' },
     { "repeat", required_argument, NULL, 'r' },
@@ -237,6 +240,8 @@ static int take_choice(bench_opts_t *opts, int option, const char *value)
         return take_text(&opts->name, "name", value);
     case 'x':
         return take_text(&opts->transports, "transports", value);
+    case OPT_OFI:
+        return take_text(&opts->ofi, "ofi", value);
     case OPT_TARGET:
         return take_text(&opts->target, "target", value);
     default:
@@ -317,6 +322,7 @@ static int take(bench_opts_t *opts, int option, char **argv)
     case 'm':
     case 'n':
     case 'x':
+    case OPT_OFI:
     case OPT_TARGET:
     case OPT_STORE:
         return take_choice(opts, option, optarg);

@@ -222,9 +222,16 @@ static void reap(target_t *target)
 
 void target_kill(target_t *target, int signal)
 {
+    int status;
+
     assert_int_equal(kill(target->pid, signal), 0);
     if (signal == SIGKILL)
         reap(target);
+    if (signal != SIGSTOP)
+        return;
+    /* it is stopped, with all its threads, when this returns */
+    assert_int_equal(waitpid(target->pid, &status, WUNTRACED), target->pid);
+    assert_true(WIFSTOPPED(status));
 }
 
 void target_stop(target_t *target)
