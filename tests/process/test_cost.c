@@ -21,6 +21,7 @@
 
 enum {
     PEERS      = 100,
+    HOSTS_MAX  = 128,
     PEER_BYTES = 20 * 1024, /* without what a transport's library needs */
     IDLE_S     = 4
 };
@@ -36,14 +37,15 @@ static int hosts_main(char **argv)
     shunt_engine_opts_t opts = { .size = sizeof(opts), .transports = argv[3] };
     shunt_engine_attr_t attr = { .size = sizeof(attr) };
     long i, count = strtol(argv[2], NULL, 10);
-    shunt_engine_h engine;
+    static shunt_engine_h engines[HOSTS_MAX];
     void *memory;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    for (i = 0; i < count; i++) {
-        if ((shunt_engine_create(NULL, "p2p:", &opts, &engine) != SHUNT_OK) ||
-            (shunt_engine_query(engine, &attr) != SHUNT_OK) ||
-            (shunt_mem_alloc(engine, 4096, NULL, &memory) != SHUNT_OK)) {
+    for (i = 0; (i < count) && (i < HOSTS_MAX); i++) {
+        if ((shunt_engine_create(NULL, "p2p:", &opts, &engines[i]) !=
+             SHUNT_OK) ||
+            (shunt_engine_query(engines[i], &attr) != SHUNT_OK) ||
+            (shunt_mem_alloc(engines[i], 4096, NULL, &memory) != SHUNT_OK)) {
             fprintf(stderr, "hosts: %s\n", shunt_last_error());
             return 1;
         }
@@ -52,6 +54,8 @@ static int hosts_main(char **argv)
     fflush(stdout);
     while (getchar() != EOF)
         ;
+    while (i-- > 0)
+        shunt_engine_destroy(engines[i]);
     return 0;
 }
 
