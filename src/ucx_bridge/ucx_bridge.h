@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Remote memory through UCX. One rail is one device: a UCP context bound to
- * it, and two workers. Peers connect to the `serve` worker, whose address is
- * the rail's; own sessions start from the `reach` worker. So a session never
- * shares a connection with one that comes from the other side (UCX would
- * merge them), and one side's troubles stay its own.
+ * it, and three workers. Peers connect to the `serve` worker, whose address is
+ * the rail's; own sessions start from `reach`, to which peers answer; answers
+ * to peers start from `answer`. So connections between two workers all go one
+ * way. UCX would merge one with a connection that goes the other way, by
+ * counting both, and their counts do not agree for long: answers would then
+ * depend on the connection of another session (docs/ucx.md).
  *
  * Two ways of moving bytes, chosen by what the device can do:
  *
@@ -93,7 +95,8 @@ typedef struct ucx_rail {
     uint32_t fragment; /* payload of a frame we send, at most */
     ucp_context_h context;
     ucp_worker_h serve;
-    ucp_worker_h reach;
+    ucp_worker_h reach;  /* NULL: it could not be made again */
+    ucp_worker_h answer; /* NULL in RMA mode */
     int epoll_fd;
     void *address; /* ours, ready to be handed out */
     size_t address_length;
@@ -457,6 +460,8 @@ shunt_status_t shunt_ucx_arm(shunt_xport_t *xport);
 
 shunt_status_t shunt_ucx_workers_open(ucx_rail_t *rail);
 void shunt_ucx_workers_close(ucx_rail_t *rail);
+unsigned shunt_ucx_workers_progress(ucx_rail_t *rail);
+ucs_status_t shunt_ucx_workers_arm(ucx_rail_t *rail);
 
 /* RMA: posts that UCX does not end are ended by ending the worker that holds
  * them. Every session of ours on the rail fails. */

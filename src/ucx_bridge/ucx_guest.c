@@ -128,7 +128,7 @@ static bool make_endpoint(ucx_guest_t *guest)
                                .err_mode    = UCP_ERR_HANDLING_MODE_PEER,
                                .err_handler = { on_error, guest } };
 
-    if (ucp_ep_create(guest->rail->serve, &params, &guest->ep) != UCS_OK)
+    if (ucp_ep_create(guest->rail->answer, &params, &guest->ep) != UCS_OK)
         guest->ep = NULL;
     free(guest->address);
     guest->address = NULL;

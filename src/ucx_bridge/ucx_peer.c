@@ -325,9 +325,7 @@ void shunt_ucx_peers_part(ucx_rail_t *rail)
 
     while ((rail->leaving + rail->aborting > 0) &&
            (shunt_clock_ns() < deadline)) {
-        ucp_worker_progress(rail->serve);
-        if (rail->reach != NULL)
-            ucp_worker_progress(rail->reach);
+        shunt_ucx_workers_progress(rail);
         shunt_ucx_peers_run(rail);
     }
     if (rail->aborting > 0) /* UCX has posts of theirs still */

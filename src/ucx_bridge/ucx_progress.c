@@ -32,10 +32,8 @@ unsigned shunt_ucx_progress(shunt_xport_t *xport)
     shunt_ucx_quiet();
     rail->progressing = true;
     rail->more        = false;
-    count += ucp_worker_progress(rail->serve);
+    count += shunt_ucx_workers_progress(rail);
     count += shunt_ucx_serve_run(rail);
-    if (rail->reach != NULL)
-        count += ucp_worker_progress(rail->reach);
     count += shunt_ucx_peers_run(rail);
     count += report(rail);
     rail->progressing = false;
@@ -63,9 +61,7 @@ shunt_status_t shunt_ucx_arm(shunt_xport_t *xport)
     if (rail->more || (rail->aborting > 0) || !ucx_list_empty(&rail->ended))
         return SHUNT_ERR_AGAIN;
     shunt_ucx_quiet();
-    status = ucp_worker_arm(rail->serve);
-    if ((status == UCS_OK) && (rail->reach != NULL))
-        status = ucp_worker_arm(rail->reach);
+    status = shunt_ucx_workers_arm(rail);
     shunt_ucx_loud();
     return status == UCS_OK ? SHUNT_OK : SHUNT_ERR_AGAIN;
 }

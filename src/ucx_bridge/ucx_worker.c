@@ -72,6 +72,8 @@ static void close_worker(ucx_rail_t *rail, ucp_worker_h worker)
 {
     int fd;
 
+    if (worker == NULL)
+        return;
     if (ucp_worker_get_efd(worker, &fd) == UCS_OK)
         epoll_ctl(rail->epoll_fd, EPOLL_CTL_DEL, fd, NULL);
     ucp_worker_destroy(worker);
@@ -151,10 +153,14 @@ shunt_status_t shunt_ucx_workers_open(ucx_rail_t *rail)
     status = open_worker(rail, &rail->reach);
     if (status != SHUNT_OK)
         goto close_serve;
+    if (rail->mode == UCX_MODE_MESSAGES)
+        status = open_worker(rail, &rail->answer);
+    if (status != SHUNT_OK)
+        goto close_reach;
     status = copy_address(rail, rail->reach, sizeof(ucx_blob_t),
                           &rail->reach_address, &rail->reach_length);
     if (status != SHUNT_OK)
-        goto close_reach;
+        goto close_answer;
     shunt_ucx_blob_seal(rail->reach_address, UCX_ADDRESS_MAGIC,
                         sizeof(ucx_blob_t), rail->reach_length);
     status = make_address(rail);
@@ -164,6 +170,8 @@ shunt_status_t shunt_ucx_workers_open(ucx_rail_t *rail)
 
 free_reach_address:
     free(rail->reach_address);
+close_answer:
+    close_worker(rail, rail->answer);
 close_reach:
     close_worker(rail, rail->reach);
 close_serve:
@@ -175,12 +183,35 @@ close_epoll:
     return status;
 }
 
+unsigned shunt_ucx_workers_progress(ucx_rail_t *rail)
+{
+    unsigned count = ucp_worker_progress(rail->serve);
+
+    if (rail->answer != NULL)
+        count += ucp_worker_progress(rail->answer);
+    if (rail->reach != NULL)
+        count += ucp_worker_progress(rail->reach);
+    return count;
+}
+
+/* UCS_ERR_BUSY: there is something to be progressed. */
+ucs_status_t shunt_ucx_workers_arm(ucx_rail_t *rail)
+{
+    ucs_status_t status = ucp_worker_arm(rail->serve);
+
+    if ((status == UCS_OK) && (rail->answer != NULL))
+        status = ucp_worker_arm(rail->answer);
+    if ((status == UCS_OK) && (rail->reach != NULL))
+        status = ucp_worker_arm(rail->reach);
+    return status;
+}
+
 void shunt_ucx_workers_close(ucx_rail_t *rail)
 {
     free(rail->address);
     free(rail->reach_address);
-    if (rail->reach != NULL)
-        close_worker(rail, rail->reach);
+    close_worker(rail, rail->answer);
+    close_worker(rail, rail->reach);
     close_worker(rail, rail->serve);
     ucp_cleanup(rail->context);
     close(rail->epoll_fd);
