@@ -224,7 +224,7 @@ typedef struct ucx_guest {
     ucx_link_t work;
     ucx_rail_t *rail;
     ucp_ep_h ep;   /* to answer by */
-    void *address; /* until ep is made */
+    void *address; /* where to */
     uint64_t id;
     uint32_t fragment;
     uint32_t frame;   /* expected next */
@@ -232,7 +232,9 @@ typedef struct ucx_guest {
     uint32_t acked;
     uint32_t refused;     /* number of the write being skipped, or 0 */
     uint32_t owed;        /* replies */
-    bool gone;            /* said BYE, or its connection is lost */
+    bool gone;            /* said BYE, was replaced, or cannot be told */
+    bool cut;             /* the endpoint failed */
+    bool mended;          /* and another one was made */
     shunt_status_t close; /* to be sent away with this */
     ucx_link_t fails;
     ucx_link_t reads;

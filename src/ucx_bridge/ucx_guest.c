@@ -114,8 +114,23 @@ static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 
     (void)ep;
     (void)status;
-    guest->gone = true;
+    guest->cut = true;
     shunt_ucx_guest_attend(guest);
+}
+
+/* The endpoint failed, but the guest may live and wait for answers: another
+ * endpoint tells it that the session is over. If that fails too, there is
+ * nobody to tell. */
+static void mend(ucx_guest_t *guest)
+{
+    shunt_ucx_ep_close(guest->ep);
+    guest->ep  = NULL;
+    guest->cut = false;
+    if (guest->mended)
+        guest->gone = true;
+    guest->mended = true;
+    if (guest->close == SHUNT_OK)
+        guest->close = SHUNT_ERR_ENDPOINT;
 }
 
 static bool make_endpoint(ucx_guest_t *guest)
@@ -130,8 +145,6 @@ static bool make_endpoint(ucx_guest_t *guest)
 
     if (ucp_ep_create(guest->rail->answer, &params, &guest->ep) != UCS_OK)
         guest->ep = NULL;
-    free(guest->address);
-    guest->address = NULL;
     return guest->ep != NULL;
 }
 
@@ -241,6 +254,8 @@ unsigned shunt_ucx_guest_run(ucx_guest_t *guest)
 {
     ucs_status_t status = UCS_ERR_CANCELED;
 
+    if (guest->cut)
+        mend(guest);
     if (!guest->gone && ((guest->ep != NULL) || make_endpoint(guest)))
         status = answer(guest);
     if (status == UCS_ERR_NO_RESOURCE)

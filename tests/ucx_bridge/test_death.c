@@ -2,6 +2,7 @@
 /* Peers that are killed, stopped, continued, at bad moments. */
 #include "config.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -281,8 +282,10 @@ static void target_survives_its_initiators(void **state)
     pair_t *pair                  = *state;
     unsigned i;
     pid_t pid;
-    int own = (int)pair_ask(pair, TARGET_FDS, 0, 0, 0), tries;
+    int own, tries;
 
+    warm(pair); /* the connection that answers go by is there */
+    own = (int)pair_ask(pair, TARGET_FDS, 0, 0, 0);
     for (i = 0; i < 24; i++) {
         pid = start_victim(pair, opcodes[i % 2], lengths[i % 3]);
         nanosleep(&(struct timespec){ .tv_nsec = 3000000 + i * 1700000 }, NULL);
@@ -297,6 +300,48 @@ static void target_survives_its_initiators(void **state)
     }
     fail_msg("the target keeps descriptors of the dead: %d -> %d", own,
              (int)pair_ask(pair, TARGET_FDS, 0, 0, 0));
+}
+
+/* Cut the connections that came in here: those that answers come by. */
+static unsigned cut_answers(void)
+{
+    bool listens[65536] = { false };
+    struct sockaddr_in own;
+    socklen_t length;
+    unsigned cut = 0;
+    int fd, pass, on;
+
+    for (pass = 0; pass < 2; pass++) {
+        for (fd = 3; fd < 1024; fd++) {
+            length = sizeof(own);
+            if ((getsockname(fd, (struct sockaddr *)&own, &length) != 0) ||
+                (own.sin_family != AF_INET))
+                continue;
+            length = sizeof(on);
+            getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &on, &length);
+            if (on)
+                listens[own.sin_port] = true;
+            else if ((pass == 1) && listens[own.sin_port])
+                cut += shutdown(fd, SHUT_RDWR) == 0;
+        }
+    }
+    return cut;
+}
+
+/* Frames still get there, but no answer comes back by that connection: the
+ * posts have an end all the same, and another session works. */
+static void answers_are_cut(void **state)
+{
+    pair_t *pair = *state;
+
+    warm(pair);
+    assert_int_equal(cut_answers(), 1);
+    post_all(pair, SHUNT_OP_WRITE);
+    assert_true(pair_wait_all(pair, posts, COUNT, 10));
+    all_failed();
+    pair_disconnect(pair, SHUNT_XCLOSE_ABORT);
+    pair_connect(pair);
+    warm(pair);
 }
 
 /* The victim is not killed but stopped: others are served meanwhile. */
@@ -328,6 +373,7 @@ int main(int argc, char **argv)
         PAIRED(abort_writes_cold),
         PAIRED(abort_reads_cold),
         PAIRED(abort_again_and_again),
+        PAIRED(answers_are_cut),
         PAIRED(rail_closes_in_time),
         PAIRED(target_survives_its_initiators),
         PAIRED(a_stopped_initiator_delays_nobody),
