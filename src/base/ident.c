@@ -3,27 +3,11 @@
 
 #include "base/ident.h"
 
-#include <errno.h>
-#include <sys/random.h>
-
-#include "base/error.h"
+#include "base/host.h"
 
 shunt_status_t shunt_ident_make(shunt_incarnation_t *id)
 {
-    size_t have = 0;
-    ssize_t got;
-
-    while (have < sizeof(id->bytes)) {
-        got = getrandom(id->bytes + have, sizeof(id->bytes) - have, 0);
-        if ((got < 0) && (errno == EINTR))
-            continue;
-        if (got < 0)
-            return shunt_error(SHUNT_ERR_CONTEXT,
-                               "no random bytes for an incarnation: "
-                               "getrandom: %m");
-        have += (size_t)got;
-    }
-    return SHUNT_OK;
+    return shunt_host_random(id->bytes, sizeof(id->bytes));
 }
 
 void shunt_ident_format(const shunt_incarnation_t *id,

@@ -4,8 +4,8 @@
 #include "control/hello.h"
 
 #include <string.h>
-#include <sys/random.h>
 
+#include "base/host.h"
 #include "control/wire.h"
 
 enum {
@@ -114,7 +114,7 @@ static shunt_status_t check_mac(const shunt_hello_t *hello, side_t side,
 
 static shunt_status_t make_nonce(uint8_t *nonce, shunt_reason_t *reason)
 {
-    if (getrandom(nonce, SHUNT_HELLO_NONCE, 0) != SHUNT_HELLO_NONCE)
+    if (shunt_host_random(nonce, SHUNT_HELLO_NONCE) != SHUNT_OK)
         return shunt_reason_set(reason, SHUNT_ERR_SOCKET,
                                 "getrandom gave no nonce");
     return SHUNT_OK;

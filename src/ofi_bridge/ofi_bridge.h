@@ -32,9 +32,12 @@
 #include <rdma/fi_rma.h>
 
 #include <shunt/transport.h>
+#include "base/hash.h"
+#include "base/host.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/pool.h"
-#include "ofi_bridge/ofi_list.h"
+#include "base/table.h"
 #include "ofi_bridge/ofi_quirks.h"
 #include "ofi_bridge/ofi_wire.h"
 
@@ -50,6 +53,7 @@ enum {
     OFI_NOTES_MAX   = 1 << 16,
     OFI_GUEST_WORKS = 16, /* of one guest in libfabric's hands */
     OFI_SLOT_BITS   = 20, /* of a session's id; the others are random */
+    OFI_SLOTS_MAX   = 1 << OFI_SLOT_BITS,
     OFI_GRACE_MS    = 20, /* for posts of an aborted session to come back */
     OFI_PART_MS     = 300,
     OFI_PING_MS     = 100,
@@ -89,13 +93,6 @@ typedef struct ofi_device {
 
 /* ---- objects ----------------------------------------------------------- */
 
-/* Numbers for pointers, with reuse: regions and sessions. */
-typedef struct ofi_table {
-    void **entries;
-    uint32_t room;
-    uint32_t hint; /* no free entry below */
-} ofi_table_t;
-
 typedef enum {
     OFI_WORK_WRITE    = 1,
     OFI_WORK_READ     = 2,
@@ -114,7 +111,7 @@ typedef struct ofi_guest ofi_guest_t;
 /* An operation in libfabric's hands. */
 typedef struct ofi_work {
     struct fi_context2 context; /* libfabric's own */
-    ofi_link_t link;            /* idle, busy, or receiving */
+    shunt_link_t link;          /* idle, busy, or receiving */
     ofi_end_t *end;
     ofi_work_kind_t kind;
     char *room; /* OFI_NOTE_MAX bytes of the end's slab */
@@ -125,7 +122,7 @@ typedef struct ofi_work {
 
 /* A name in an address vector, shared by the sessions to it. */
 typedef struct ofi_site {
-    ofi_link_t link;
+    shunt_link_t link;
     ofi_end_t *end;
     fi_addr_t addr;
     uint32_t refs;
@@ -148,10 +145,10 @@ struct ofi_end {
     unsigned receives; /* and to receive with */
     unsigned lost;     /* receives that could not be posted again */
     unsigned flying;   /* works in libfabric's hands, without receives */
-    ofi_link_t idle;
-    ofi_link_t busy;
-    ofi_link_t unposted; /* receives */
-    ofi_link_t sites;
+    shunt_link_t idle;
+    shunt_link_t busy;
+    shunt_link_t unposted; /* receives */
+    shunt_link_t sites;
     uint32_t name_length;
     uint8_t name[OFI_NAME_MAX];
 };
@@ -180,18 +177,18 @@ struct ofi_rail {
     bool more;        /* progress has something to do at once */
     bool progressing; /* inside progress() */
 
-    ofi_table_t regions;
-    ofi_link_t ended; /* posts to be reported */
+    shunt_table_t regions;
+    shunt_link_t ended; /* posts to be reported */
 
-    ofi_table_t slots; /* peers by slot */
-    ofi_link_t peers;
-    ofi_link_t work; /* peers that progress has to look after */
-    uint64_t looked; /* ns: when they were looked after */
-    uint64_t gap;    /* ns: since the time before */
-    bool reopen;     /* `reach` was closed and is to be made anew */
+    shunt_table_t slots; /* peers by slot */
+    shunt_link_t peers;
+    shunt_link_t work; /* peers that progress has to look after */
+    uint64_t looked;   /* ns: when they were looked after */
+    uint64_t gap;      /* ns: since the time before */
+    bool reopen;       /* `reach` was closed and is to be made anew */
 
-    ofi_link_t guests;
-    ofi_link_t guest_work;
+    shunt_link_t guests;
+    shunt_link_t guest_work;
     ofi_guest_t *buckets[OFI_BUCKETS];
     unsigned guest_count;
     bool pooled;
@@ -212,7 +209,7 @@ struct shunt_xmem {
 };
 
 struct shunt_xkey {
-    ofi_link_t link;
+    shunt_link_t link;
     uint64_t addr;
     uint64_t length;
     uint64_t base;
@@ -233,8 +230,8 @@ typedef enum {
 
 /* A session of ours. */
 struct shunt_xpeer {
-    ofi_link_t link;
-    ofi_link_t work;
+    shunt_link_t link;
+    shunt_link_t work;
     ofi_rail_t *rail;
     void *arg;
     ofi_peer_state_t state;
@@ -255,10 +252,10 @@ struct shunt_xpeer {
     uint64_t stalled; /* ns: since when libfabric takes nothing; 0: not so */
     uint64_t pinged;  /* ns */
     ofi_site_t *site;
-    ofi_link_t waiting; /* posts, not all of it handed over */
-    ofi_link_t flying;  /* posts, all of it handed over */
-    ofi_link_t notes;   /* to be sent */
-    ofi_link_t keys;
+    shunt_link_t waiting; /* posts, not all of it handed over */
+    shunt_link_t flying;  /* posts, all of it handed over */
+    shunt_link_t notes;   /* to be sent */
+    shunt_link_t keys;
     uint32_t name_length;
     uint8_t name[OFI_NAME_MAX];
 };
@@ -270,7 +267,7 @@ typedef enum {
 
 /* A post's own part. */
 struct __attribute__((may_alias)) ofi_post {
-    ofi_link_t link;
+    shunt_link_t link;
     shunt_xpeer_t *peer;
     size_t handed;     /* bytes in libfabric's hands, or beyond */
     struct fid_mr *mr; /* READ by push: for this post only */
@@ -285,13 +282,13 @@ _Static_assert(sizeof(ofi_post_t) <= SHUNT_XOP_PRIV, "fits into a post");
 
 /* A note that waits to be sent. */
 typedef struct ofi_note {
-    ofi_link_t link;
+    shunt_link_t link;
     ofi_wire_note_t wire;
 } ofi_note_t;
 
 /* Bytes a guest is to be given. */
 struct ofi_push {
-    ofi_link_t link;
+    shunt_link_t link;
     ofi_rail_t *rail;
     ofi_guest_t *guest; /* NULL: gone */
     shunt_xmem_t *region;
@@ -308,8 +305,8 @@ struct ofi_push {
 /* A session of another engine's, as its target sees it. */
 struct ofi_guest {
     struct ofi_guest *next; /* in its bucket */
-    ofi_link_t link;        /* in rail->guests, the latest last */
-    ofi_link_t work;
+    shunt_link_t link;      /* in rail->guests, the latest last */
+    shunt_link_t work;
     ofi_rail_t *rail;
     ofi_site_t *site;
     uint64_t id;
@@ -317,8 +314,8 @@ struct ofi_guest {
     uint32_t owed;
     uint32_t works;
     bool leaving; /* once its notes are sent */
-    ofi_link_t pushes;
-    ofi_link_t notes;
+    shunt_link_t pushes;
+    shunt_link_t notes;
 };
 
 extern shunt_log_part_t shunt_ofi_log;
@@ -335,7 +332,7 @@ static inline ofi_post_t *shunt_ofi_post_of(shunt_xop_t *op)
 
 static inline shunt_xop_t *shunt_ofi_op_of(ofi_post_t *post)
 {
-    return OFI_OF(post, shunt_xop_t, priv);
+    return SHUNT_OF(post, shunt_xop_t, priv);
 }
 
 /* ---- ofi_conf.c -------------------------------------------------------- */
@@ -365,35 +362,10 @@ shunt_status_t shunt_ofi_devices(shunt_xdevice_t *devices, size_t *count_p);
 /* The device's info is the caller's. */
 shunt_status_t shunt_ofi_device_find(const char *name, ofi_device_t *device);
 
-/* ---- ofi_blob.c, ofi_status.c, ofi_host.c ------------------------------- */
-
-uint64_t shunt_ofi_checksum(const void *bytes, size_t length);
-void shunt_ofi_blob_seal(void *blob, uint32_t magic, size_t header,
-                         size_t length);
-
-/* Copy the header of a blob that came from elsewhere. INVALID_ARGUMENT with a
- * sentence: truncated, garbage, another version. */
-shunt_status_t shunt_ofi_blob_open(const void *blob, size_t length,
-                                   uint32_t magic, void *header, size_t size);
+/* ---- ofi_status.c ------------------------------------------------------ */
 
 /* libfabric's codes, of either sign, in ours. */
 shunt_status_t shunt_ofi_status(ssize_t error);
-
-/* Where we are: boot id, network namespace, Slingshot's VNI. */
-shunt_status_t shunt_ofi_host(ofi_wire_address_t *wire);
-bool shunt_ofi_is_loopback(const char *interface);
-shunt_status_t shunt_ofi_random(void *bytes, size_t length);
-
-/* ---- ofi_table.c ------------------------------------------------------- */
-
-/* false: out of memory. */
-bool shunt_ofi_table_put(ofi_table_t *table, void *entry, uint32_t *slot_p);
-void shunt_ofi_table_remove(ofi_table_t *table, uint32_t slot);
-
-static inline void *shunt_ofi_table_get(const ofi_table_t *table, uint32_t slot)
-{
-    return slot < table->room ? table->entries[slot] : NULL;
-}
 
 /* ---- ofi_end.c --------------------------------------------------------- */
 
@@ -521,14 +493,14 @@ shunt_status_t shunt_ofi_see(ofi_post_t *post);
 /* ---- ofi_note.c -------------------------------------------------------- */
 
 /* A note that waits in a list; NULL: out of memory. */
-ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, ofi_link_t *list,
+ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, shunt_link_t *list,
                                uint16_t type, uint64_t session);
 
 /* Send one now. `peer` counts the work; NULL for a guest's. */
 shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
                                    const ofi_wire_note_t *wire,
                                    shunt_xpeer_t *peer);
-void shunt_ofi_notes_drop(ofi_rail_t *rail, ofi_link_t *list);
+void shunt_ofi_notes_drop(ofi_rail_t *rail, shunt_link_t *list);
 
 /* A note has come in. */
 void shunt_ofi_note_take(ofi_end_t *end, const char *bytes, size_t length);

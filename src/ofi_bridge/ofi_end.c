@@ -92,8 +92,8 @@ static shunt_status_t make_works(ofi_end_t *end)
         work->end  = end;
         work->kind = OFI_WORK_RECEIVE;
         work->room = end->slab + i * OFI_NOTE_MAX;
-        ofi_list_append(i < end->sends ? &end->idle : &end->unposted,
-                        &work->link);
+        shunt_list_append(i < end->sends ? &end->idle : &end->unposted,
+                          &work->link);
     }
     if ((end->rail->mr_mode & FI_MR_LOCAL) == 0)
         return SHUNT_OK;
@@ -125,10 +125,10 @@ shunt_status_t shunt_ofi_end_open(ofi_rail_t *rail, ofi_end_t *end)
     memset(end, 0, sizeof(*end));
     end->rail = rail;
     end->fd   = -1;
-    ofi_list_init(&end->idle);
-    ofi_list_init(&end->busy);
-    ofi_list_init(&end->unposted);
-    ofi_list_init(&end->sites);
+    shunt_list_init(&end->idle);
+    shunt_list_init(&end->busy);
+    shunt_list_init(&end->unposted);
+    shunt_list_init(&end->sites);
     size(end);
     status = open_objects(end);
     if (status == SHUNT_OK)
@@ -157,9 +157,9 @@ static void forget_sites(ofi_end_t *end)
 {
     ofi_site_t *site;
 
-    while (!ofi_list_empty(&end->sites)) {
-        site = OFI_OF(end->sites.next, ofi_site_t, link);
-        ofi_list_remove(&site->link);
+    while (!shunt_list_empty(&end->sites)) {
+        site = SHUNT_OF(end->sites.next, ofi_site_t, link);
+        shunt_list_remove(&site->link);
         free(site);
     }
 }
@@ -176,8 +176,8 @@ void shunt_ofi_end_close(ofi_end_t *end)
     if (end->ep != NULL)
         close_fid(&end->ep->fid);
     end->ep = NULL;
-    while (!ofi_list_empty(&end->busy)) {
-        work = OFI_OF(end->busy.next, ofi_work_t, link);
+    while (!shunt_list_empty(&end->busy)) {
+        work = SHUNT_OF(end->busy.next, ofi_work_t, link);
         shunt_ofi_work_end(work, SHUNT_ERR_FLUSHED);
     }
     if (end->cq != NULL)
@@ -193,8 +193,8 @@ void shunt_ofi_end_close(ofi_end_t *end)
     end->works   = NULL;
     end->slab    = NULL;
     end->fd      = -1;
-    ofi_list_init(&end->idle);
-    ofi_list_init(&end->unposted);
+    shunt_list_init(&end->idle);
+    shunt_list_init(&end->unposted);
 }
 
 unsigned shunt_ofi_end_receive(ofi_end_t *end)
@@ -202,12 +202,12 @@ unsigned shunt_ofi_end_receive(ofi_end_t *end)
     unsigned count = 0;
     ofi_work_t *work;
 
-    while (!ofi_list_empty(&end->unposted)) {
-        work = OFI_OF(end->unposted.next, ofi_work_t, link);
+    while (!shunt_list_empty(&end->unposted)) {
+        work = SHUNT_OF(end->unposted.next, ofi_work_t, link);
         if (fi_recv(end->ep, work->room, OFI_NOTE_MAX, end->slab_desc,
                     FI_ADDR_UNSPEC, &work->context) != 0)
             break;
-        ofi_list_remove(&work->link);
+        shunt_list_remove(&work->link);
         count++;
     }
     return count;

@@ -28,13 +28,13 @@ ofi_guest_t *shunt_ofi_guest_find(ofi_rail_t *rail, uint64_t id)
  * first and is owed nothing goes. */
 static void make_room(ofi_rail_t *rail)
 {
-    ofi_link_t *link;
+    shunt_link_t *link;
     ofi_guest_t *guest;
 
     if (rail->guest_count < OFI_GUESTS_MAX)
         return;
     for (link = rail->guests.next; link != &rail->guests; link = link->next) {
-        guest = OFI_OF(link, ofi_guest_t, link);
+        guest = SHUNT_OF(link, ofi_guest_t, link);
         if (guest->owed > 0)
             continue;
         shunt_ofi_guest_destroy(guest);
@@ -59,10 +59,10 @@ ofi_guest_t *shunt_ofi_guest_create(ofi_rail_t *rail,
     }
     guest->rail = rail;
     guest->id   = hello->session;
-    ofi_list_init(&guest->work);
-    ofi_list_init(&guest->pushes);
-    ofi_list_init(&guest->notes);
-    ofi_list_append(&rail->guests, &guest->link);
+    shunt_list_init(&guest->work);
+    shunt_list_init(&guest->pushes);
+    shunt_list_init(&guest->notes);
+    shunt_list_append(&rail->guests, &guest->link);
     guest->next = *bucket;
     *bucket     = guest;
     rail->guest_count++;
@@ -75,7 +75,7 @@ void shunt_ofi_push_free(ofi_push_t *push)
 
     if (push->guest != NULL)
         push->guest->owed--;
-    ofi_list_remove(&push->link);
+    shunt_list_remove(&push->link);
     shunt_pool_put(&rail->pushes, push);
 }
 
@@ -89,27 +89,27 @@ void shunt_ofi_guest_destroy(ofi_guest_t *guest)
     while (*from != guest)
         from = &(*from)->next;
     *from = guest->next;
-    while (!ofi_list_empty(&guest->pushes)) {
-        push = OFI_OF(guest->pushes.next, ofi_push_t, link);
+    while (!shunt_list_empty(&guest->pushes)) {
+        push = SHUNT_OF(guest->pushes.next, ofi_push_t, link);
         if (push->works == 0) {
             shunt_ofi_push_free(push);
             continue;
         }
-        ofi_list_remove(&push->link);
+        shunt_list_remove(&push->link);
         push->guest = NULL;
     }
     shunt_ofi_notes_drop(rail, &guest->notes);
     shunt_ofi_site_put(guest->site);
-    ofi_list_remove(&guest->link);
-    ofi_list_remove(&guest->work);
+    shunt_list_remove(&guest->link);
+    shunt_list_remove(&guest->work);
     rail->guest_count--;
     free(guest);
 }
 
 void shunt_ofi_guest_attend(ofi_guest_t *guest)
 {
-    if (ofi_list_empty(&guest->work))
-        ofi_list_append(&guest->rail->guest_work, &guest->work);
+    if (shunt_list_empty(&guest->work))
+        shunt_list_append(&guest->rail->guest_work, &guest->work);
 }
 
 /* ---- pushing ----------------------------------------------------------- */
@@ -212,12 +212,12 @@ static shunt_status_t run_push(ofi_push_t *push)
 
 static unsigned run_pushes(ofi_guest_t *guest)
 {
-    ofi_link_t *link, *next;
+    shunt_link_t *link, *next;
     unsigned count = 0;
 
     for (link = guest->pushes.next; link != &guest->pushes; link = next) {
         next = link->next;
-        if (run_push(OFI_OF(link, ofi_push_t, link)) == SHUNT_ERR_AGAIN)
+        if (run_push(SHUNT_OF(link, ofi_push_t, link)) == SHUNT_ERR_AGAIN)
             break;
         count++;
     }
@@ -232,13 +232,13 @@ static unsigned send_notes(ofi_guest_t *guest)
     ofi_note_t *note;
     shunt_status_t status;
 
-    while (!ofi_list_empty(&guest->notes)) {
-        note   = OFI_OF(guest->notes.next, ofi_note_t, link);
+    while (!shunt_list_empty(&guest->notes)) {
+        note   = SHUNT_OF(guest->notes.next, ofi_note_t, link);
         status = shunt_ofi_note_send(&guest->rail->serve, guest->site,
                                      &note->wire, NULL);
         if (status == SHUNT_ERR_AGAIN)
             break;
-        ofi_list_remove(&note->link);
+        shunt_list_remove(&note->link);
         shunt_pool_put(&guest->rail->notes, note);
         count++;
     }
@@ -264,7 +264,7 @@ unsigned shunt_ofi_guest_run(ofi_guest_t *guest)
     unsigned count = run_pushes(guest);
 
     count += send_notes(guest);
-    if (ofi_list_empty(&guest->notes) && ofi_list_empty(&guest->pushes)) {
+    if (shunt_list_empty(&guest->notes) && shunt_list_empty(&guest->pushes)) {
         guest->stalled = 0;
         if (guest->leaving)
             shunt_ofi_guest_destroy(guest);

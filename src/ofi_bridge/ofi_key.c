@@ -61,7 +61,7 @@ shunt_status_t shunt_ofi_key_open(shunt_xport_t *xport, shunt_xpeer_t *peer,
     ofi_wire_key_t wire;
 
     status =
-        shunt_ofi_blob_open(key, length, OFI_KEY_MAGIC, &wire, sizeof(wire));
+        shunt_blob_open(key, length, &shunt_ofi_key_kind, &wire, sizeof(wire));
     if (status == SHUNT_OK)
         status = check(peer, &wire, addr, bytes);
     if (status != SHUNT_OK)
@@ -82,7 +82,7 @@ shunt_status_t shunt_ofi_key_open(shunt_xport_t *xport, shunt_xpeer_t *peer,
         free(opened);
         return status;
     }
-    ofi_list_append(&peer->keys, &opened->link);
+    shunt_list_append(&peer->keys, &opened->link);
     *key_p = opened;
     return SHUNT_OK;
 }
@@ -97,6 +97,6 @@ void shunt_ofi_key_close(shunt_xport_t *xport, shunt_xpeer_t *peer,
         return;
     if (key->mapped)
         fi_mr_unmap_key(shunt_ofi_rail(xport)->domain, key->key);
-    ofi_list_remove(&key->link);
+    shunt_list_remove(&key->link);
     free(key);
 }

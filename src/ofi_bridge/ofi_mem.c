@@ -10,6 +10,10 @@
 #include "base/error.h"
 #include "ofi_bridge/ofi_bridge.h"
 
+const shunt_blob_kind_t shunt_ofi_key_kind = { .what  = "ofi key",
+                                               .magic = 0x6b69666f, /* "ofik" */
+                                               .version = OFI_WIRE_VERSION };
+
 enum {
     KEY_TRIES = 16
 };
@@ -24,7 +28,7 @@ static int try_register(ofi_end_t *end, const struct iovec *range,
     int ret;
 
     if (((rail->mr_mode & FI_MR_PROV_KEY) == 0) &&
-        (shunt_ofi_random(&key, sizeof(key)) != SHUNT_OK))
+        (shunt_host_random(&key, sizeof(key)) != SHUNT_OK))
         return -FI_EOTHER;
     ret = fi_mr_reg(rail->domain, range->iov_base, range->iov_len, access, 0,
                     key & rail->key_mask, 0, mr_p, NULL);
@@ -145,11 +149,11 @@ shunt_status_t shunt_ofi_mem_reg(shunt_xport_t *xport,
     mem->addr   = desc->addr;
     mem->length = desc->length;
     mem->access = desc->access;
-    status      = shunt_ofi_random(&mem->cookie, sizeof(mem->cookie));
+    status      = shunt_host_random(&mem->cookie, sizeof(mem->cookie));
     if (status == SHUNT_OK)
         status = register_both(mem);
     if ((status == SHUNT_OK) &&
-        !shunt_ofi_table_put(&rail->regions, mem, &mem->slot)) {
+        !shunt_table_put(&rail->regions, OFI_SLOTS_MAX, mem, &mem->slot)) {
         unregister(mem);
         status = SHUNT_ERR_MEMORY;
     }
@@ -165,7 +169,7 @@ void shunt_ofi_mem_dereg(shunt_xport_t *xport, shunt_xmem_t *mem)
 {
     ofi_rail_t *rail = shunt_ofi_rail(xport);
 
-    shunt_ofi_table_remove(&rail->regions, mem->slot);
+    shunt_table_remove(&rail->regions, mem->slot);
     shunt_ofi_serve_forget(rail, mem);
     unregister(mem);
     free(mem);
@@ -258,6 +262,6 @@ shunt_status_t shunt_ofi_mem_pack(shunt_xport_t *xport, shunt_xmem_t *mem,
     memcpy(key, &wire, sizeof(wire));
     if (raw_length > 0)
         memcpy((char *)key + sizeof(wire), raw, raw_length);
-    shunt_ofi_blob_seal(key, OFI_KEY_MAGIC, sizeof(wire), *length_p);
+    shunt_blob_seal(key, &shunt_ofi_key_kind, sizeof(wire), *length_p);
     return SHUNT_OK;
 }

@@ -6,7 +6,7 @@
 
 #include "ofi_bridge/ofi_bridge.h"
 
-ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, ofi_link_t *list,
+ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, shunt_link_t *list,
                                uint16_t type, uint64_t session)
 {
     ofi_note_t *note = shunt_pool_get(&rail->notes);
@@ -16,18 +16,18 @@ ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, ofi_link_t *list,
     memset(note, 0, sizeof(*note));
     note->wire.type    = type;
     note->wire.session = session;
-    ofi_list_init(&note->link);
-    ofi_list_append(list, &note->link);
+    shunt_list_init(&note->link);
+    shunt_list_append(list, &note->link);
     return note;
 }
 
-void shunt_ofi_notes_drop(ofi_rail_t *rail, ofi_link_t *list)
+void shunt_ofi_notes_drop(ofi_rail_t *rail, shunt_link_t *list)
 {
     ofi_note_t *note;
 
-    while (!ofi_list_empty(list)) {
-        note = OFI_OF(list->next, ofi_note_t, link);
-        ofi_list_remove(&note->link);
+    while (!shunt_list_empty(list)) {
+        note = SHUNT_OF(list->next, ofi_note_t, link);
+        shunt_list_remove(&note->link);
         shunt_pool_put(&rail->notes, note);
     }
 }
@@ -71,7 +71,7 @@ shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
 static shunt_xpeer_t *find_peer(ofi_rail_t *rail, uint64_t session)
 {
     uint32_t slot = (uint32_t)(session & (((uint64_t)1 << OFI_SLOT_BITS) - 1));
-    shunt_xpeer_t *peer = shunt_ofi_table_get(&rail->slots, slot);
+    shunt_xpeer_t *peer = shunt_table_get(&rail->slots, slot);
 
     return (peer != NULL) && (peer->id == session) ? peer : NULL;
 }

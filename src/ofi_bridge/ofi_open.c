@@ -8,6 +8,12 @@
 #include "base/error.h"
 #include "ofi_bridge/ofi_bridge.h"
 
+const shunt_blob_kind_t shunt_ofi_address_kind = { .what = "ofi address",
+                                                   .magic =
+                                                       0x6169666f, /* "ofia" */
+                                                   .version =
+                                                       OFI_WIRE_VERSION };
+
 SHUNT_API extern const shunt_xops_t shunt_transport_plugin;
 
 static const char *const visibility[] = {
@@ -96,7 +102,7 @@ static bool reaches_own_host_only(const ofi_rail_t *rail)
 
     return ((flags & OFI_Q_LOCAL) != 0) ||
            (((flags & OFI_Q_ONE_HOST_IP) != 0) &&
-            shunt_ofi_is_loopback(rail->device.info->domain_attr->name));
+            shunt_host_is_loopback(rail->device.info->domain_attr->name));
 }
 
 static shunt_status_t make_address(ofi_rail_t *rail)
@@ -106,15 +112,17 @@ static shunt_status_t make_address(ofi_rail_t *rail)
     ofi_wire_address_t *wire   = &rail->wire;
     shunt_status_t status;
 
-    wire->provider         = shunt_ofi_checksum(provider, strlen(provider));
-    wire->format           = info->addr_format;
-    wire->protocol         = info->ep_attr->protocol;
+    wire->provider = shunt_hash(SHUNT_HASH_START, provider, strlen(provider));
+    wire->format   = info->addr_format;
+    wire->protocol = info->ep_attr->protocol;
     wire->protocol_version = info->ep_attr->protocol_version;
     wire->vni              = shunt_ofi_nic_vni(provider);
     wire->local            = reaches_own_host_only(rail);
-    status                 = shunt_ofi_host(wire);
+    status                 = shunt_host_boot_id(wire->boot_id);
     if (status == SHUNT_OK)
-        status = shunt_ofi_random(&wire->life, sizeof(wire->life));
+        status = shunt_host_netns(&wire->netns_dev, &wire->netns_ino);
+    if (status == SHUNT_OK)
+        status = shunt_host_random(&wire->life, sizeof(wire->life));
     return status;
 }
 
@@ -122,11 +130,11 @@ static shunt_status_t make_address(ofi_rail_t *rail)
 
 static void init_lists(ofi_rail_t *rail)
 {
-    ofi_list_init(&rail->ended);
-    ofi_list_init(&rail->peers);
-    ofi_list_init(&rail->work);
-    ofi_list_init(&rail->guests);
-    ofi_list_init(&rail->guest_work);
+    shunt_list_init(&rail->ended);
+    shunt_list_init(&rail->peers);
+    shunt_list_init(&rail->work);
+    shunt_list_init(&rail->guests);
+    shunt_list_init(&rail->guest_work);
 }
 
 static shunt_status_t open_domain(ofi_rail_t *rail)
@@ -289,8 +297,8 @@ static shunt_status_t ofi_address(shunt_xport_t *xport, void *address,
                            rail->device.name, *length_p, room);
     memcpy(address, &rail->wire, sizeof(rail->wire));
     memcpy((char *)address + sizeof(rail->wire), end->name, end->name_length);
-    shunt_ofi_blob_seal(address, OFI_ADDRESS_MAGIC, sizeof(rail->wire),
-                        *length_p);
+    shunt_blob_seal(address, &shunt_ofi_address_kind, sizeof(rail->wire),
+                    *length_p);
     return SHUNT_OK;
 }
 

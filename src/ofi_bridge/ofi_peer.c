@@ -48,18 +48,18 @@ static shunt_xpeer_t *peer_create(ofi_rail_t *rail, void *arg, uint64_t life)
     peer->rail = rail;
     peer->arg  = arg;
     peer->life = life;
-    ofi_list_init(&peer->work);
-    ofi_list_init(&peer->waiting);
-    ofi_list_init(&peer->flying);
-    ofi_list_init(&peer->notes);
-    ofi_list_init(&peer->keys);
-    if ((shunt_ofi_random(&peer->id, sizeof(peer->id)) != SHUNT_OK) ||
-        !shunt_ofi_table_put(&rail->slots, peer, &peer->slot)) {
+    shunt_list_init(&peer->work);
+    shunt_list_init(&peer->waiting);
+    shunt_list_init(&peer->flying);
+    shunt_list_init(&peer->notes);
+    shunt_list_init(&peer->keys);
+    if ((shunt_host_random(&peer->id, sizeof(peer->id)) != SHUNT_OK) ||
+        !shunt_table_put(&rail->slots, OFI_SLOTS_MAX, peer, &peer->slot)) {
         free(peer);
         return NULL;
     }
     peer->id = (peer->id & ~(((uint64_t)1 << OFI_SLOT_BITS) - 1)) | peer->slot;
-    ofi_list_append(&rail->peers, &peer->link);
+    shunt_list_append(&rail->peers, &peer->link);
     return peer;
 }
 
@@ -67,9 +67,9 @@ static void peer_free(shunt_xpeer_t *peer)
 {
     shunt_ofi_notes_drop(peer->rail, &peer->notes);
     shunt_ofi_site_put(peer->site);
-    shunt_ofi_table_remove(&peer->rail->slots, peer->slot);
-    ofi_list_remove(&peer->link);
-    ofi_list_remove(&peer->work);
+    shunt_table_remove(&peer->rail->slots, peer->slot);
+    shunt_list_remove(&peer->link);
+    shunt_list_remove(&peer->work);
     free(peer);
 }
 
@@ -103,8 +103,8 @@ static shunt_status_t check_address(const ofi_rail_t *rail, const void *address,
     shunt_status_t status;
     const char *why;
 
-    status = shunt_ofi_blob_open(address, length, OFI_ADDRESS_MAGIC, wire,
-                                 sizeof(*wire));
+    status = shunt_blob_open(address, length, &shunt_ofi_address_kind, wire,
+                             sizeof(*wire));
     if (status != SHUNT_OK)
         return status;
     why = obstacle(rail, wire);
@@ -158,8 +158,8 @@ shunt_status_t shunt_ofi_peer_open(shunt_xport_t *xport, const void *address,
 
 void shunt_ofi_peer_attend(shunt_xpeer_t *peer)
 {
-    if (ofi_list_empty(&peer->work))
-        ofi_list_append(&peer->rail->work, &peer->work);
+    if (shunt_list_empty(&peer->work))
+        shunt_list_append(&peer->rail->work, &peer->work);
 }
 
 void shunt_ofi_peer_fail(shunt_xpeer_t *peer, shunt_status_t status)
@@ -176,12 +176,12 @@ void shunt_ofi_peer_fail(shunt_xpeer_t *peer, shunt_status_t status)
 
 static void close_keys(shunt_xpeer_t *peer)
 {
-    ofi_link_t *link, *next;
+    shunt_link_t *link, *next;
 
     for (link = peer->keys.next; link != &peer->keys; link = next) {
         next = link->next;
         shunt_ofi_key_close(&peer->rail->super, peer,
-                            OFI_OF(link, shunt_xkey_t, link));
+                            SHUNT_OF(link, shunt_xkey_t, link));
     }
 }
 
@@ -239,13 +239,13 @@ static unsigned send_notes(shunt_xpeer_t *peer)
     ofi_note_t *note;
     shunt_status_t status;
 
-    while (!ofi_list_empty(&peer->notes) && (end->ep != NULL) &&
+    while (!shunt_list_empty(&peer->notes) && (end->ep != NULL) &&
            (peer->site != NULL)) {
-        note   = OFI_OF(peer->notes.next, ofi_note_t, link);
+        note   = SHUNT_OF(peer->notes.next, ofi_note_t, link);
         status = shunt_ofi_note_send(end, peer->site, &note->wire, peer);
         if (status == SHUNT_ERR_AGAIN)
             break;
-        ofi_list_remove(&note->link);
+        shunt_list_remove(&note->link);
         shunt_pool_put(&peer->rail->notes, note);
         count++;
         if (status != SHUNT_OK)
@@ -262,7 +262,7 @@ static void leave(shunt_xpeer_t *peer)
     if (let_go(peer)) {
         send_notes(peer);
         if ((peer->works == 0) &&
-            (ofi_list_empty(&peer->notes) || (rail->reach.ep == NULL) ||
+            (shunt_list_empty(&peer->notes) || (rail->reach.ep == NULL) ||
              (peer->site == NULL) || past(peer->since, OFI_PART_MS * MS))) {
             peer_free(peer);
             return;
@@ -338,7 +338,7 @@ static unsigned keep_going(shunt_xpeer_t *peer)
         return count + 1;
     }
     if (!peer->welcome || (peer->stalled != 0) || (peer->asked > 0) ||
-        !ofi_list_empty(&peer->waiting) || !ofi_list_empty(&peer->notes))
+        !shunt_list_empty(&peer->waiting) || !shunt_list_empty(&peer->notes))
         shunt_ofi_peer_attend(peer);
     return count;
 }
@@ -359,18 +359,18 @@ static unsigned look_after(shunt_xpeer_t *peer)
 
 unsigned shunt_ofi_peers_run(ofi_rail_t *rail)
 {
-    ofi_link_t work;
+    shunt_link_t work;
     shunt_xpeer_t *peer;
     uint64_t now   = shunt_clock_ns();
     unsigned count = 0;
 
     rail->gap    = now - rail->looked;
     rail->looked = now;
-    ofi_list_init(&work);
-    ofi_list_splice(&work, &rail->work);
-    while (!ofi_list_empty(&work)) {
-        peer = OFI_OF(work.next, shunt_xpeer_t, work);
-        ofi_list_remove(&peer->work);
+    shunt_list_init(&work);
+    shunt_list_splice(&work, &rail->work);
+    while (!shunt_list_empty(&work)) {
+        peer = SHUNT_OF(work.next, shunt_xpeer_t, work);
+        shunt_list_remove(&peer->work);
         count += look_after(peer);
     }
     return count;
@@ -381,14 +381,14 @@ void shunt_ofi_peers_part(ofi_rail_t *rail)
     uint64_t start = shunt_clock_ns();
     shunt_xpeer_t *peer;
 
-    while (!ofi_list_empty(&rail->peers) && !past(start, OFI_PART_MS * MS)) {
+    while (!shunt_list_empty(&rail->peers) && !past(start, OFI_PART_MS * MS)) {
         shunt_ofi_end_progress(&rail->serve);
         shunt_ofi_end_progress(&rail->reach);
         shunt_ofi_peers_run(rail);
     }
     shunt_ofi_end_close(&rail->reach); /* ends what libfabric still had */
-    while (!ofi_list_empty(&rail->peers)) {
-        peer       = OFI_OF(rail->peers.next, shunt_xpeer_t, link);
+    while (!shunt_list_empty(&rail->peers)) {
+        peer       = SHUNT_OF(rail->peers.next, shunt_xpeer_t, link);
         peer->site = NULL;
         shunt_ofi_posts_flush(peer, SHUNT_ERR_FLUSHED, true);
         peer_free(peer);

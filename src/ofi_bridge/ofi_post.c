@@ -71,7 +71,7 @@ void shunt_ofi_post_end(ofi_post_t *post, shunt_status_t status)
         peer->blamed = true;
     }
     post->status = status;
-    ofi_list_append(&peer->rail->ended, &post->link);
+    shunt_list_append(&peer->rail->ended, &post->link);
     shunt_ofi_wake(peer->rail);
 }
 
@@ -86,7 +86,7 @@ static void step(ofi_post_t *post)
         write && (post->status == SHUNT_OK) &&
         (post->phase == OFI_PHASE_MOVE) &&
         ((rail->seen == OFI_SEEN_READBACK) || (rail->seen == OFI_SEEN_MESSAGE));
-    ofi_list_remove(&post->link);
+    shunt_list_remove(&post->link);
     if (!see) {
         shunt_ofi_post_end(post, (shunt_status_t)post->status);
         return;
@@ -95,10 +95,10 @@ static void step(ofi_post_t *post)
     status      = post->peer->state == OFI_PEER_OPEN ? shunt_ofi_see(post)
                                                      : SHUNT_ERR_FLUSHED;
     if (status == SHUNT_ERR_AGAIN) {
-        ofi_list_append(&post->peer->waiting, &post->link);
+        shunt_list_append(&post->peer->waiting, &post->link);
         shunt_ofi_peer_attend(post->peer);
     } else if (status == SHUNT_OK) {
-        ofi_list_append(&post->peer->flying, &post->link);
+        shunt_list_append(&post->peer->flying, &post->link);
     } else {
         shunt_ofi_post_end(post, status);
     }
@@ -123,14 +123,14 @@ void shunt_ofi_post_work_ended(ofi_post_t *post, shunt_status_t status)
 void shunt_ofi_post_answered(shunt_xpeer_t *peer, uint32_t number,
                              shunt_status_t status)
 {
-    ofi_link_t *link;
+    shunt_link_t *link;
     ofi_post_t *post;
 
     for (link = peer->flying.next; link != &peer->flying; link = link->next) {
-        post = OFI_OF(link, ofi_post_t, link);
+        post = SHUNT_OF(link, ofi_post_t, link);
         if (post->asked && (post->number == number)) {
             note_status(post, status);
-            ofi_list_remove(&post->link);
+            shunt_list_remove(&post->link);
             shunt_ofi_post_end(post, (shunt_status_t)post->status);
             return;
         }
@@ -153,9 +153,9 @@ static shunt_status_t drive(ofi_post_t *post)
 static void give_up(ofi_post_t *post, shunt_status_t status)
 {
     note_status(post, status);
-    ofi_list_remove(&post->link);
+    shunt_list_remove(&post->link);
     if (post->works > 0)
-        ofi_list_append(&post->peer->flying, &post->link);
+        shunt_list_append(&post->peer->flying, &post->link);
     else
         shunt_ofi_post_end(post, (shunt_status_t)post->status);
 }
@@ -167,8 +167,8 @@ unsigned shunt_ofi_posts_push(shunt_xpeer_t *peer)
     ofi_post_t *post;
 
     while (peer->welcome && (peer->state == OFI_PEER_OPEN) &&
-           !ofi_list_empty(&peer->waiting)) {
-        post   = OFI_OF(peer->waiting.next, ofi_post_t, link);
+           !shunt_list_empty(&peer->waiting)) {
+        post   = SHUNT_OF(peer->waiting.next, ofi_post_t, link);
         status = post->status == SHUNT_OK ? drive(post)
                                           : (shunt_status_t)post->status;
         if (status == SHUNT_ERR_AGAIN)
@@ -178,15 +178,15 @@ unsigned shunt_ofi_posts_push(shunt_xpeer_t *peer)
             give_up(post, status);
             continue;
         }
-        ofi_list_remove(&post->link);
-        ofi_list_append(&peer->flying, &post->link);
+        shunt_list_remove(&post->link);
+        shunt_list_append(&peer->flying, &post->link);
     }
     return count;
 }
 
 static void begin(ofi_post_t *post, shunt_xpeer_t *peer, const shunt_xop_t *op)
 {
-    ofi_list_init(&post->link);
+    shunt_list_init(&post->link);
     post->peer   = peer;
     post->handed = 0;
     post->mr     = NULL;
@@ -209,44 +209,44 @@ shunt_status_t shunt_ofi_post(shunt_xport_t *xport, shunt_xpeer_t *peer,
     if (status != SHUNT_OK)
         return status;
     begin(post, peer, op);
-    if (!peer->welcome || !ofi_list_empty(&peer->waiting)) {
-        ofi_list_append(&peer->waiting, &post->link);
+    if (!peer->welcome || !shunt_list_empty(&peer->waiting)) {
+        shunt_list_append(&peer->waiting, &post->link);
         shunt_ofi_peer_attend(peer);
         return SHUNT_ERR_INPROGRESS;
     }
     status = drive(post);
     if (status == SHUNT_OK) {
-        ofi_list_append(&peer->flying, &post->link);
+        shunt_list_append(&peer->flying, &post->link);
         return SHUNT_ERR_INPROGRESS;
     }
     if (post->works == 0) {
         retire(post);
         return status;
     }
-    ofi_list_append(&peer->waiting, &post->link);
+    shunt_list_append(&peer->waiting, &post->link);
     note_status(post, status == SHUNT_ERR_AGAIN ? SHUNT_OK : status);
     shunt_ofi_peer_attend(peer);
     return SHUNT_ERR_INPROGRESS;
 }
 
 /* Those that libfabric and the target have nothing of. */
-static void flush(ofi_link_t *list, shunt_status_t status, bool asked)
+static void flush(shunt_link_t *list, shunt_status_t status, bool asked)
 {
-    ofi_link_t keep;
+    shunt_link_t keep;
     ofi_post_t *post;
 
-    ofi_list_init(&keep);
-    while (!ofi_list_empty(list)) {
-        post = OFI_OF(list->next, ofi_post_t, link);
-        ofi_list_remove(&post->link);
+    shunt_list_init(&keep);
+    while (!shunt_list_empty(list)) {
+        post = SHUNT_OF(list->next, ofi_post_t, link);
+        shunt_list_remove(&post->link);
         if ((post->works > 0) || (post->asked && !asked)) {
             note_status(post, status);
-            ofi_list_append(&keep, &post->link);
+            shunt_list_append(&keep, &post->link);
         } else {
             shunt_ofi_post_end(post, status);
         }
     }
-    ofi_list_splice(list, &keep);
+    shunt_list_splice(list, &keep);
 }
 
 void shunt_ofi_posts_flush(shunt_xpeer_t *peer, shunt_status_t status,
@@ -258,16 +258,16 @@ void shunt_ofi_posts_flush(shunt_xpeer_t *peer, shunt_status_t status,
 
 void shunt_ofi_posts_forget(shunt_xpeer_t *peer, shunt_status_t status)
 {
-    ofi_link_t *link, *next;
+    shunt_link_t *link, *next;
     ofi_post_t *post;
 
     flush(&peer->flying, status, true);
     for (link = peer->waiting.next; link != &peer->waiting; link = next) {
         next = link->next;
-        post = OFI_OF(link, ofi_post_t, link);
+        post = SHUNT_OF(link, ofi_post_t, link);
         if ((post->handed == 0) && (post->status == SHUNT_OK))
             continue; /* nothing of it was begun */
-        ofi_list_remove(&post->link);
+        shunt_list_remove(&post->link);
         shunt_ofi_post_end(post, status);
     }
 }

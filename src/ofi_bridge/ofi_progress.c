@@ -15,15 +15,15 @@
 static unsigned report(ofi_rail_t *rail)
 {
     const shunt_xhost_t *host = rail->host;
-    ofi_link_t ended;
+    shunt_link_t ended;
     ofi_post_t *post;
     unsigned count = 0;
 
-    ofi_list_init(&ended);
-    ofi_list_splice(&ended, &rail->ended);
-    for (; !ofi_list_empty(&ended); count++) {
-        post = OFI_OF(ended.next, ofi_post_t, link);
-        ofi_list_remove(&post->link);
+    shunt_list_init(&ended);
+    shunt_list_splice(&ended, &rail->ended);
+    for (; !shunt_list_empty(&ended); count++) {
+        post = SHUNT_OF(ended.next, ofi_post_t, link);
+        shunt_list_remove(&post->link);
         host->done(host->arg, shunt_ofi_op_of(post),
                    (shunt_status_t)post->status);
     }
@@ -50,7 +50,7 @@ static unsigned look(ofi_rail_t *rail)
     bool others    = !own || (rail->serve.flying > 0);
     unsigned count = 0;
 
-    if (both || own || !ofi_list_empty(&rail->work))
+    if (both || own || !shunt_list_empty(&rail->work))
         count += shunt_ofi_end_progress(&rail->reach);
     if (both || others)
         count += shunt_ofi_end_progress(&rail->serve);
@@ -68,9 +68,9 @@ unsigned shunt_ofi_progress(shunt_xport_t *xport)
     if (rail->reopen)
         shunt_ofi_reopen(rail);
     count = look(rail);
-    if (!ofi_list_empty(&rail->guest_work))
+    if (!shunt_list_empty(&rail->guest_work))
         count += shunt_ofi_serve_run(rail);
-    if (!ofi_list_empty(&rail->work))
+    if (!shunt_list_empty(&rail->work))
         count += shunt_ofi_peers_run(rail);
     count += report(rail);
     rail->progressing = false;
@@ -138,7 +138,8 @@ static int64_t pause_of(const ofi_rail_t *rail)
     if ((rail->serve.fd < 0) ||
         ((rail->reach.ep != NULL) && (rail->reach.fd < 0)))
         return rail->conf.poll;
-    if (!ofi_list_empty(&rail->work) || !ofi_list_empty(&rail->guest_work) ||
+    if (!shunt_list_empty(&rail->work) ||
+        !shunt_list_empty(&rail->guest_work) ||
         (((rail->quirk->flags & OFI_Q_TICK) != 0) &&
          (rail->reach.flying + rail->serve.flying > 0)))
         return OFI_TICK_MS * 1000;
@@ -162,7 +163,7 @@ shunt_status_t shunt_ofi_arm(shunt_xport_t *xport)
     struct fid *fids[2];
     int count = 0;
 
-    if (rail->more || !ofi_list_empty(&rail->ended))
+    if (rail->more || !shunt_list_empty(&rail->ended))
         return SHUNT_ERR_AGAIN;
     if (rail->serve.fd >= 0)
         fids[count++] = &rail->serve.cq->fid;

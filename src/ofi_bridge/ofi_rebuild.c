@@ -27,14 +27,14 @@ static void greet_again(shunt_xpeer_t *peer)
  * may take long: tcp;ofi_rxm fills 70 MB of buffers for an endpoint. */
 void shunt_ofi_rebuild(ofi_rail_t *rail)
 {
-    ofi_link_t *link;
+    shunt_link_t *link;
     shunt_xpeer_t *peer;
 
     shunt_ofi_end_progress(&rail->reach); /* what has ended well, has */
     shunt_ofi_mem_unbind(rail);
     shunt_ofi_end_close(&rail->reach);
     for (link = rail->peers.next; link != &rail->peers; link = link->next) {
-        peer          = OFI_OF(link, shunt_xpeer_t, link);
+        peer          = SHUNT_OF(link, shunt_xpeer_t, link);
         peer->site    = NULL; /* went with the address vector */
         peer->welcome = false;
         peer->since   = shunt_clock_ns();
@@ -46,7 +46,7 @@ void shunt_ofi_rebuild(ofi_rail_t *rail)
 
 void shunt_ofi_reopen(ofi_rail_t *rail)
 {
-    ofi_link_t *link;
+    shunt_link_t *link;
 
     rail->reopen = false;
     if ((shunt_ofi_end_open(rail, &rail->reach) == SHUNT_OK) &&
@@ -55,5 +55,5 @@ void shunt_ofi_reopen(ofi_rail_t *rail)
     shunt_log(&shunt_ofi_log, SHUNT_LOG_DEBUG, "%s: endpoint made anew%s",
               rail->device.name, rail->reach.ep == NULL ? ": failed" : "");
     for (link = rail->peers.next; link != &rail->peers; link = link->next)
-        greet_again(OFI_OF(link, shunt_xpeer_t, link));
+        greet_again(SHUNT_OF(link, shunt_xpeer_t, link));
 }

@@ -79,7 +79,7 @@ static void answer(ofi_guest_t *guest, uint32_t number, shunt_status_t status)
 static shunt_status_t find_region(ofi_rail_t *rail, const ofi_wire_note_t *wire,
                                   shunt_xmem_t **region_p)
 {
-    shunt_xmem_t *mem = shunt_ofi_table_get(&rail->regions, wire->slot);
+    shunt_xmem_t *mem = shunt_table_get(&rail->regions, wire->slot);
     uint64_t base;
 
     if ((mem == NULL) || (mem->cookie != wire->cookie))
@@ -124,8 +124,8 @@ static void on_read(ofi_guest_t *guest, const ofi_wire_note_t *wire)
                       .to_key  = wire->to_key,
                       .number  = wire->number,
                       .status  = SHUNT_OK };
-    ofi_list_init(&push->link);
-    ofi_list_append(&guest->pushes, &push->link);
+    shunt_list_init(&push->link);
+    shunt_list_append(&guest->pushes, &push->link);
     guest->owed++;
     shunt_ofi_guest_attend(guest);
 }
@@ -164,15 +164,15 @@ void shunt_ofi_serve_note(ofi_rail_t *rail, const ofi_wire_note_t *wire,
 
 unsigned shunt_ofi_serve_run(ofi_rail_t *rail)
 {
-    ofi_link_t work;
+    shunt_link_t work;
     ofi_guest_t *guest;
     unsigned count = 0;
 
-    ofi_list_init(&work);
-    ofi_list_splice(&work, &rail->guest_work);
-    while (!ofi_list_empty(&work)) {
-        guest = OFI_OF(work.next, ofi_guest_t, work);
-        ofi_list_remove(&guest->work);
+    shunt_list_init(&work);
+    shunt_list_splice(&work, &rail->guest_work);
+    while (!shunt_list_empty(&work)) {
+        guest = SHUNT_OF(work.next, ofi_guest_t, work);
+        shunt_list_remove(&guest->work);
         count += shunt_ofi_guest_run(guest);
     }
     return count;
@@ -180,12 +180,12 @@ unsigned shunt_ofi_serve_run(ofi_rail_t *rail)
 
 static void refuse_pushes(ofi_guest_t *guest, const shunt_xmem_t *region)
 {
-    ofi_link_t *link, *next;
+    shunt_link_t *link, *next;
     ofi_push_t *push;
 
     for (link = guest->pushes.next; link != &guest->pushes; link = next) {
         next = link->next;
-        push = OFI_OF(link, ofi_push_t, link);
+        push = SHUNT_OF(link, ofi_push_t, link);
         if ((push->region != region) || (push->status != SHUNT_OK))
             continue;
         push->status = SHUNT_ERR_ADDRESS_NOT_REGISTERED;
@@ -199,10 +199,10 @@ static void refuse_pushes(ofi_guest_t *guest, const shunt_xmem_t *region)
 void shunt_ofi_serve_forget(ofi_rail_t *rail, shunt_xmem_t *region)
 {
     uint64_t start = shunt_clock_ns();
-    ofi_link_t *link;
+    shunt_link_t *link;
 
     for (link = rail->guests.next; link != &rail->guests; link = link->next)
-        refuse_pushes(OFI_OF(link, ofi_guest_t, link), region);
+        refuse_pushes(SHUNT_OF(link, ofi_guest_t, link), region);
     while ((region->pushes > 0) &&
            (shunt_clock_ns() - start < OFI_PART_MS * MS))
         shunt_ofi_end_progress(&rail->serve);
@@ -215,6 +215,6 @@ void shunt_ofi_serve_forget(ofi_rail_t *rail, shunt_xmem_t *region)
 
 void shunt_ofi_serve_cleanup(ofi_rail_t *rail)
 {
-    while (!ofi_list_empty(&rail->guests))
-        shunt_ofi_guest_destroy(OFI_OF(rail->guests.next, ofi_guest_t, link));
+    while (!shunt_list_empty(&rail->guests))
+        shunt_ofi_guest_destroy(SHUNT_OF(rail->guests.next, ofi_guest_t, link));
 }

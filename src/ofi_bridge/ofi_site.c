@@ -11,11 +11,11 @@
 
 static ofi_site_t *find(ofi_end_t *end, const void *name, uint32_t length)
 {
-    ofi_link_t *link;
+    shunt_link_t *link;
     ofi_site_t *site;
 
     for (link = end->sites.next; link != &end->sites; link = link->next) {
-        site = OFI_OF(link, ofi_site_t, link);
+        site = SHUNT_OF(link, ofi_site_t, link);
         if ((site->length == length) && (memcmp(site->name, name, length) == 0))
             return site;
     }
@@ -50,7 +50,7 @@ shunt_status_t shunt_ofi_site_get(ofi_end_t *end, const void *name,
     site->end    = end;
     site->length = length;
     site->refs   = 1;
-    ofi_list_append(&end->sites, &site->link);
+    shunt_list_append(&end->sites, &site->link);
     *site_p = site;
     return SHUNT_OK;
 }
@@ -60,6 +60,6 @@ void shunt_ofi_site_put(ofi_site_t *site)
     if ((site == NULL) || (--site->refs > 0))
         return;
     fi_av_remove(site->end->av, &site->addr, 1, 0);
-    ofi_list_remove(&site->link);
+    shunt_list_remove(&site->link);
     free(site);
 }

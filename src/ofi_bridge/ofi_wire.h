@@ -8,33 +8,22 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "base/blob.h"
 
 enum {
-    OFI_WIRE_VERSION  = 1,
-    OFI_ADDRESS_MAGIC = 0x6169666f, /* "ofia" */
-    OFI_KEY_MAGIC     = 0x6b69666f, /* "ofik" */
-    OFI_NOTE_MAGIC    = 0x6e69666f, /* "ofin" */
-    OFI_NAME_MAX      = 256,        /* longest endpoint name */
-    OFI_RAW_KEY_MAX   = 512,        /* FI_MR_RAW: longest key */
-    OFI_NOTE_MAX      = 512
+    OFI_WIRE_VERSION = 1,
+    OFI_NOTE_MAGIC   = 0x6e69666f, /* "ofin" */
+    OFI_NAME_MAX     = 256,        /* longest endpoint name */
+    OFI_RAW_KEY_MAX  = 512,        /* FI_MR_RAW: longest key */
+    OFI_NOTE_MAX     = 512
 };
 
-/* In front of every blob. libfabric takes names and keys as they come: nothing
- * gets there that the checksum does not vouch for. */
-typedef struct ofi_blob {
-    uint16_t version;
-    uint16_t header; /* bytes before the part that is libfabric's */
-    uint32_t magic;
-    uint32_t length; /* of the whole blob */
-    uint32_t reserved;
-    uint64_t checksum; /* of all but itself */
-} ofi_blob_t;
-
-_Static_assert(sizeof(ofi_blob_t) == 24, "wire format, version 1");
+extern const shunt_blob_kind_t shunt_ofi_address_kind;
+extern const shunt_blob_kind_t shunt_ofi_key_kind;
 
 /* A rail's address; the serving endpoint's name follows. */
 typedef struct ofi_wire_address {
-    ofi_blob_t blob;
+    shunt_blob_t blob;
     uint8_t boot_id[16]; /* the host, until it boots again */
     uint64_t netns_dev;  /* the network namespace: `lo` ends there */
     uint64_t netns_ino;
@@ -56,7 +45,7 @@ enum {
 
 /* A region's key. */
 typedef struct ofi_wire_key {
-    ofi_blob_t blob;
+    shunt_blob_t blob;
     uint64_t life; /* of the rail it belongs to */
     uint64_t addr;
     uint64_t length;

@@ -15,11 +15,11 @@ ofi_work_t *shunt_ofi_work_get(ofi_end_t *end, ofi_work_kind_t kind)
 {
     ofi_work_t *work;
 
-    if (ofi_list_empty(&end->idle))
+    if (shunt_list_empty(&end->idle))
         return NULL;
-    work = OFI_OF(end->idle.next, ofi_work_t, link);
-    ofi_list_remove(&work->link);
-    ofi_list_append(&end->busy, &work->link);
+    work = SHUNT_OF(end->idle.next, ofi_work_t, link);
+    shunt_list_remove(&work->link);
+    shunt_list_append(&end->busy, &work->link);
     end->flying++;
     work->kind = kind;
     work->post = NULL;
@@ -32,7 +32,7 @@ void shunt_ofi_work_put(ofi_work_t *work)
 {
     ofi_end_t *end = work->end;
 
-    ofi_list_remove(&work->link);
+    shunt_list_remove(&work->link);
     work->link.next      = end->idle.next; /* first in: its memory is warm */
     work->link.prev      = &end->idle;
     end->idle.next->prev = &work->link;
@@ -75,7 +75,7 @@ static void received(ofi_work_t *work, size_t length)
     ofi_end_t *end = work->end;
 
     shunt_ofi_note_take(end, work->room, length);
-    ofi_list_append(&end->unposted, &work->link);
+    shunt_list_append(&end->unposted, &work->link);
 }
 
 static void on_entry(const struct fi_cq_msg_entry *entry)
@@ -95,9 +95,9 @@ static void on_entry(const struct fi_cq_msg_entry *entry)
 static ofi_work_t *guess(ofi_end_t *end)
 {
     if (((end->rail->quirk->flags & OFI_Q_NO_CONTEXT) == 0) ||
-        ofi_list_empty(&end->busy))
+        shunt_list_empty(&end->busy))
         return NULL;
-    return OFI_OF(end->busy.next, ofi_work_t, link);
+    return SHUNT_OF(end->busy.next, ofi_work_t, link);
 }
 
 static void on_error(ofi_end_t *end)
@@ -121,7 +121,7 @@ static void on_error(ofi_end_t *end)
     if (work == NULL)
         return;
     if (work->kind == OFI_WORK_RECEIVE)
-        ofi_list_append(&end->unposted, &work->link);
+        shunt_list_append(&end->unposted, &work->link);
     else
         shunt_ofi_work_end(work, shunt_ofi_status(entry.err));
 }
@@ -143,7 +143,7 @@ unsigned shunt_ofi_end_progress(ofi_end_t *end)
         if (got > 0)
             count += (unsigned)got;
     } while ((got == BATCH) || (got == -FI_EAVAIL));
-    if (!ofi_list_empty(&end->unposted))
+    if (!shunt_list_empty(&end->unposted))
         shunt_ofi_end_receive(end);
     return count;
 }

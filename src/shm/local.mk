@@ -4,7 +4,6 @@ noinst_LTLIBRARIES += libshm.la
 
 libshm_la_SOURCES =
 libshm_la_SOURCES += %D%/shm.h
-libshm_la_SOURCES += %D%/shm_blob.c
 libshm_la_SOURCES += %D%/shm_key.c
 libshm_la_SOURCES += %D%/shm_mem.c
 libshm_la_SOURCES += %D%/shm_open.c

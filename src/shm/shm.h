@@ -23,6 +23,8 @@
 #include <sys/types.h>
 
 #include <shunt/transport.h>
+#include "base/blob.h"
+#include "base/host.h"
 #include "base/lock.h"
 #include "base/log.h"
 
@@ -44,24 +46,17 @@ typedef struct shm_table {
 
 _Static_assert(sizeof(shm_table_t) == 256 * 1024, "peers map this size");
 
-/* Both blobs are read on this host only: native byte order. Fields are only
- * appended, version and length come first. */
-typedef struct shm_blob {
-    uint16_t version;
-    uint16_t length;
-    uint32_t magic;
-    uint64_t checksum; /* of all but itself */
-} shm_blob_t;
-
+/* Both blobs are read on this host only. */
 enum {
-    SHM_VERSION       = 1,
-    SHM_ADDRESS_MAGIC = 0x61736873, /* "shsa" */
-    SHM_KEY_MAGIC     = 0x6b736873  /* "shsk" */
+    SHM_VERSION = 1
 };
+
+extern const shunt_blob_kind_t shunt_shm_address_kind;
+extern const shunt_blob_kind_t shunt_shm_key_kind;
 
 /* A rail's address: where it is, and everything needed to be sure of it. */
 typedef struct shm_address {
-    shm_blob_t blob;
+    shunt_blob_t blob;
     uint8_t boot_id[16]; /* the host, until it boots again */
     uint8_t incarnation[16];
     uint64_t pid_namespace; /* inode */
@@ -76,7 +71,7 @@ typedef struct shm_address {
     uint32_t reserved;
 } shm_address_t;
 
-_Static_assert(sizeof(shm_address_t) == 112, "wire format, version 1");
+_Static_assert(sizeof(shm_address_t) == 120, "wire format, version 1");
 
 typedef enum {
     SHM_KIND_MEMFD = 1,
@@ -85,7 +80,7 @@ typedef enum {
 
 /* The key of one region. */
 typedef struct shm_packed_key {
-    shm_blob_t blob;
+    shunt_blob_t blob;
     uint64_t addr; /* the owner's */
     uint64_t length;
     uint64_t offset; /* of addr in the memfd */
@@ -99,7 +94,7 @@ typedef struct shm_packed_key {
     uint32_t reserved;
 } shm_packed_key_t;
 
-_Static_assert(sizeof(shm_packed_key_t) == 80, "wire format, version 1");
+_Static_assert(sizeof(shm_packed_key_t) == 88, "wire format, version 1");
 
 /* ---- objects ---------------------------------------------------------- */
 
@@ -206,18 +201,8 @@ typedef struct shm_mem {
 
 extern shunt_log_part_t shunt_shm_log;
 
-/* ---- shm_blob.c ------------------------------------------------------- */
-
-void shunt_shm_seal(shm_blob_t *blob, uint32_t magic, size_t length);
-
-/* Check a blob from outside and copy what we know of it. `what` names it. */
-shunt_status_t shunt_shm_unseal(const void *bytes, size_t length,
-                                uint32_t magic, const char *what, void *blob,
-                                size_t size);
-
 /* ---- shm_proc.c: questions to /proc ----------------------------------- */
 
-shunt_status_t shunt_shm_boot_id(uint8_t id[16]);
 /* 0: of this process. */
 shunt_status_t shunt_shm_start_time(pid_t pid, uint64_t *ticks_p);
 bool shunt_shm_proc_is_ours(void);

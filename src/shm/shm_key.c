@@ -217,8 +217,8 @@ shunt_status_t shunt_shm_key_open(shunt_xport_t *xport, shunt_xpeer_t *xpeer,
     shm_key_t *key;
 
     (void)xport;
-    status = shunt_shm_unseal(bytes, length, SHM_KEY_MAGIC, "shm key", &packed,
-                              sizeof(packed));
+    status = shunt_blob_open(bytes, length, &shunt_shm_key_kind, &packed,
+                             sizeof(packed));
     if (status != SHUNT_OK)
         return status;
     status = check_key(&packed, addr, count);

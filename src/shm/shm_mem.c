@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "shm/shm.h"
 
+const shunt_blob_kind_t shunt_shm_key_kind = { .what  = "shm key",
+                                               .magic = 0x6b736873, /* "shsk" */
+                                               .version = SHM_VERSION };
+
 static bool slot_taken(const shm_rail_t *rail, uint32_t slot)
 {
     return (atomic_load_explicit(&rail->table->slots[slot],
@@ -120,7 +124,8 @@ shunt_status_t shunt_shm_mem_pack(shunt_xport_t *xport, shunt_xmem_t *xmem,
     packed.access     = (uint32_t)mem->access;
     packed.slot       = (uint32_t)mem->slot;
     packed.generation = mem->generation;
-    shunt_shm_seal(&packed.blob, SHM_KEY_MAGIC, sizeof(packed));
+    shunt_blob_seal(&packed.blob, &shunt_shm_key_kind, sizeof(shm_packed_key_t),
+                    sizeof(packed));
     memcpy(key, &packed, sizeof(packed));
     return SHUNT_OK;
 }

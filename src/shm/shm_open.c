@@ -16,6 +16,11 @@
 #include "base/error.h"
 #include "shm/shm.h"
 
+const shunt_blob_kind_t shunt_shm_address_kind = { .what = "shm address",
+                                                   .magic =
+                                                       0x61736873, /* "shsa" */
+                                                   .version = SHM_VERSION };
+
 #ifndef F_SEAL_FUTURE_WRITE
 #define F_SEAL_FUTURE_WRITE 0x0010 /* Linux 5.1 */
 #endif
@@ -157,7 +162,7 @@ static shunt_status_t fill_address(shm_address_t *address,
 {
     shunt_status_t status;
 
-    status = shunt_shm_boot_id(address->boot_id);
+    status = shunt_host_boot_id(address->boot_id);
     if (status != SHUNT_OK)
         return status;
     status = shunt_shm_start_time(0, &address->start_time);
@@ -169,7 +174,8 @@ static shunt_status_t fill_address(shm_address_t *address,
     address->user_namespace = shunt_shm_namespace("user");
     address->pid            = (uint32_t)getpid();
     address->uid            = (uint32_t)geteuid();
-    shunt_shm_seal(&address->blob, SHM_ADDRESS_MAGIC, sizeof(*address));
+    shunt_blob_seal(&address->blob, &shunt_shm_address_kind,
+                    sizeof(shm_address_t), sizeof(*address));
     return SHUNT_OK;
 }
 

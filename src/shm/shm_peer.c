@@ -289,8 +289,8 @@ shunt_status_t shunt_shm_peer_open(shunt_xport_t *xport, const void *address,
     shunt_status_t status;
     shm_peer_t *peer;
 
-    status = shunt_shm_unseal(address, length, SHM_ADDRESS_MAGIC, "shm address",
-                              &checked, sizeof(checked));
+    status = shunt_blob_open(address, length, &shunt_shm_address_kind, &checked,
+                             sizeof(checked));
     if (status != SHUNT_OK)
         return status;
     status = check_place(rail, &checked);

@@ -32,37 +32,6 @@ static bool read_text(const char *path, char *text, size_t room)
     return length > 0;
 }
 
-/* 90497bca-e66f-44ec-a3da-1bd531b77468: hex digits, dashes skipped. */
-shunt_status_t shunt_shm_boot_id(uint8_t id[16])
-{
-    static const char path[] = "/proc/sys/kernel/random/boot_id";
-    char text[64];
-    const char *c  = text;
-    size_t digits  = 0;
-    unsigned value = 0;
-    char pair[3]   = { 0 };
-
-    if (!read_text(path, text, sizeof(text)))
-        return shunt_error(SHUNT_ERR_CONTEXT, "%s: %m (is /proc mounted?)",
-                           path);
-    for (; (*c != '\0') && (digits < 32); c++) {
-        if (*c == '-')
-            continue;
-        pair[digits & 1] = *c;
-        if ((++digits & 1) != 0)
-            continue;
-        if (sscanf(pair, "%2x", &value) != 1)
-            break;
-        id[digits / 2 - 1] = (uint8_t)value;
-    }
-    if (digits != 32)
-        return shunt_error(SHUNT_ERR_CONTEXT,
-                           "%s says \"%s\": 32 hex digits "
-                           "expected",
-                           path, text);
-    return SHUNT_OK;
-}
-
 /* Field 22 of /proc/<pid>/stat. The name in field 2 may hold anything, so
  * counting begins after the last ')'. */
 shunt_status_t shunt_shm_start_time(pid_t pid, uint64_t *ticks_p)

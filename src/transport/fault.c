@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/conf.h"
 #include "base/error.h"
+#include "base/hash.h"
 
 enum {
     POSTS_QUOTA = 1 << 22
@@ -83,14 +84,10 @@ static uint64_t begin_chances(const char *transport, const char *device,
                               size_t rule)
 {
     uint64_t hash =
-        0xcbf29ce484222325u ^ ((uint64_t)spec.seed << 32) ^ (uint64_t)rule;
-    const char *c;
+        SHUNT_HASH_START ^ ((uint64_t)spec.seed << 32) ^ (uint64_t)rule;
 
-    for (c = transport; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    for (c = device; *c != '\0'; c++)
-        hash = (hash ^ (unsigned char)*c) * 0x100000001b3u;
-    return hash;
+    hash = shunt_hash(hash, transport, strlen(transport));
+    return shunt_hash(hash, device, strlen(device));
 }
 
 static void take_rules(fault_rail_t *rail, const char *device)
@@ -186,9 +183,9 @@ static fault_rail_t *create(size_t slot, const shunt_xopen_t *params)
                                    .peer_failed = pass_peer_failed,
                                    .wake        = pass_wake,
                                    .log         = pass_log };
-    fault_list_init(&rail->due);
-    fault_list_init(&rail->ended);
-    fault_list_init(&rail->flipping);
+    shunt_list_init(&rail->due);
+    shunt_list_init(&rail->ended);
+    shunt_list_init(&rail->flipping);
     take_rules(rail, params->device);
     return rail;
 }
@@ -318,13 +315,10 @@ static void fault_kick(shunt_xport_t *xport, shunt_xpeer_t *peer)
 static unsigned number_of(fault_rail_t *rail, const void *address,
                           size_t length)
 {
-    const unsigned char *bytes = address;
-    uint64_t hash              = 0xcbf29ce484222325u;
+    uint64_t hash = shunt_hash(SHUNT_HASH_START, address, length);
     uint64_t *more;
     size_t i;
 
-    for (i = 0; i < length; i++)
-        hash = (hash ^ bytes[i]) * 0x100000001b3u;
     for (i = 0; i < rail->address_count; i++)
         if (rail->addresses[i] == hash)
             return (unsigned)i + 1;
@@ -352,7 +346,7 @@ static shunt_status_t fault_peer_open(shunt_xport_t *xport, const void *address,
         free(peer);
         return status;
     }
-    fault_list_init(&peer->held);
+    shunt_list_init(&peer->held);
     peer->refs   = 1;
     peer->number = number_of(rail, address, length);
     *peer_p      = (shunt_xpeer_t *)peer;
@@ -407,7 +401,7 @@ static shunt_status_t set_timer(fault_rail_t *rail)
     struct itimerspec timer = { 0 };
     uint64_t first          = UINT64_MAX;
     shunt_status_t status   = SHUNT_OK;
-    fault_link_t *link;
+    shunt_link_t *link;
 
     shunt_lock_take(&rail->lock);
     if ((rail->ended.next != &rail->ended) ||

@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include <shunt/transport.h>
+#include "base/list.h"
 #include "base/lock.h"
 #include "base/log.h"
 #include "base/pool.h"
@@ -87,30 +88,6 @@ shunt_status_t shunt_fault_install(shunt_transport_t *list, size_t count);
 
 /* ---- what rails share ------------------------------------------------- */
 
-typedef struct fault_link {
-    struct fault_link *prev, *next;
-} fault_link_t;
-
-static inline void fault_list_init(fault_link_t *list)
-{
-    list->prev = list->next = list;
-}
-
-static inline void fault_list_append(fault_link_t *list, fault_link_t *link)
-{
-    link->prev       = list->prev;
-    link->next       = list;
-    list->prev->next = link;
-    list->prev       = link;
-}
-
-static inline void fault_list_remove(fault_link_t *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
-    fault_list_init(link);
-}
-
 /* A rule on a rail. */
 typedef struct fault_state {
     const fault_rule_t *rule;
@@ -133,9 +110,9 @@ typedef struct fault_rail {
     _Atomic uint32_t waiting; /* posts in the three lists */
     shunt_lock_t lock;        /* guards what follows */
     uint64_t flips_free;      /* bit map */
-    fault_link_t due;         /* ended, to be told later */
-    fault_link_t ended;       /* to be told now */
-    fault_link_t flipping;    /* their byte is to be posted */
+    shunt_link_t due;         /* ended, to be told later */
+    shunt_link_t ended;       /* to be told now */
+    shunt_link_t flipping;    /* their byte is to be posted */
     uint64_t *addresses;      /* hashes of those seen */
     unsigned address_count;
     size_t state_count;
@@ -148,13 +125,13 @@ typedef struct fault_peer {
     bool closed;
     unsigned refs;     /* the session, and each post */
     unsigned posting;  /* threads that post a byte of it just now */
-    fault_link_t held; /* dropped or stalled */
+    shunt_link_t held; /* dropped or stalled */
 } fault_peer_t;
 
 /* A post on its way. */
 typedef struct fault_post {
     shunt_xop_t op; /* first: what the transport sees */
-    fault_link_t link;
+    shunt_link_t link;
     shunt_xop_t *outer; /* what the engine sees */
     fault_peer_t *peer;
     const fault_rule_t *rule; /* NULL: left alone */

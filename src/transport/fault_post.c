@@ -15,20 +15,20 @@
 
 #include "base/clock.h"
 
-static fault_post_t *post_of(fault_link_t *link)
+static fault_post_t *post_of(shunt_link_t *link)
 {
     return (fault_post_t *)((char *)link - offsetof(fault_post_t, link));
 }
 
-static void enlist(fault_rail_t *rail, fault_link_t *list, fault_post_t *post)
+static void enlist(fault_rail_t *rail, shunt_link_t *list, fault_post_t *post)
 {
-    fault_list_append(list, &post->link);
+    shunt_list_append(list, &post->link);
     atomic_fetch_add_explicit(&rail->waiting, 1, memory_order_relaxed);
 }
 
 static void unlist(fault_rail_t *rail, fault_post_t *post)
 {
-    fault_list_remove(&post->link);
+    shunt_list_remove(&post->link);
     atomic_fetch_sub_explicit(&rail->waiting, 1, memory_order_relaxed);
 }
 
@@ -108,7 +108,7 @@ static fault_post_t *create(fault_rail_t *rail, fault_peer_t *peer,
     post->outer = op;
     post->peer  = peer;
     post->flip  = -1;
-    fault_list_init(&post->link);
+    shunt_list_init(&post->link);
     return post;
 }
 
@@ -163,7 +163,7 @@ static bool settle(fault_rail_t *rail, fault_post_t *post,
         if (action == FAULT_STALL)
             *status_p = SHUNT_ERR_FLUSHED;
     } else if (action == FAULT_STALL) {
-        fault_list_append(&post->peer->held, &post->link);
+        shunt_list_append(&post->peer->held, &post->link);
         kept = true;
     } else if (action == FAULT_DELAY) {
         post->due_ns = shunt_clock_ns() + post->rule->delay_ns;
@@ -210,7 +210,7 @@ static shunt_status_t hold(fault_rail_t *rail, fault_post_t *post)
 
     shunt_lock_take(&rail->lock);
     post->status = SHUNT_ERR_FLUSHED;
-    fault_list_append(&peer->held, &post->link);
+    shunt_list_append(&peer->held, &post->link);
     shunt_lock_release(&rail->lock);
     end_run(rail, peer, &op);
     return SHUNT_ERR_INPROGRESS;
@@ -272,7 +272,7 @@ shunt_status_t shunt_fault_post(shunt_xport_t *xport, shunt_xpeer_t *xpeer,
 static fault_post_t *take_ended(fault_rail_t *rail)
 {
     fault_post_t *post = NULL;
-    fault_link_t *link;
+    shunt_link_t *link;
     uint64_t now;
 
     shunt_lock_take(&rail->lock);
@@ -372,17 +372,17 @@ unsigned shunt_fault_attend(fault_rail_t *rail)
     return events;
 }
 
-static void flush_list(fault_rail_t *rail, fault_link_t *list,
+static void flush_list(fault_rail_t *rail, shunt_link_t *list,
                        const fault_peer_t *peer)
 {
-    fault_link_t *link, *next;
+    shunt_link_t *link, *next;
 
     for (link = list->next; link != list; link = next) {
         next = link->next;
         if (post_of(link)->peer != peer)
             continue;
-        fault_list_remove(link);
-        fault_list_append(&rail->ended, link);
+        shunt_list_remove(link);
+        shunt_list_append(&rail->ended, link);
     }
 }
 
@@ -396,7 +396,7 @@ void shunt_fault_flush(fault_rail_t *rail, fault_peer_t *peer)
     flush_list(rail, &rail->flipping, peer);
     while (peer->held.next != &peer->held) {
         post = post_of(peer->held.next);
-        fault_list_remove(&post->link);
+        shunt_list_remove(&post->link);
         post->status = SHUNT_ERR_FLUSHED;
         enlist(rail, &rail->ended, post);
     }

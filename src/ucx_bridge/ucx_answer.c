@@ -20,7 +20,7 @@ static shunt_xpeer_t *find(const ucx_rail_t *rail, const void *header,
         return NULL;
     memcpy(wire, header, sizeof(*wire));
     slot = (uint32_t)(wire->session & ((1u << UCX_SLOT_BITS) - 1));
-    peer = shunt_ucx_table_get(&rail->slots, slot);
+    peer = shunt_table_get(&rail->slots, slot);
     if ((peer == NULL) || (peer->id != wire->session) ||
         (peer->state != UCX_PEER_OPEN))
         return NULL;
@@ -49,24 +49,24 @@ static ucs_status_t on_ack(void *arg, const void *header, size_t header_length,
     (void)param;
     if (peer == NULL)
         return UCS_OK;
-    while (!ucx_list_empty(&peer->writes)) {
-        post = UCX_OF(peer->writes.next, ucx_post_t, link);
+    while (!shunt_list_empty(&peer->writes)) {
+        post = SHUNT_OF(peer->writes.next, ucx_post_t, link);
         if ((int32_t)(wire.number - post->number) < 0)
             break;
-        ucx_list_remove(&post->link);
+        shunt_list_remove(&post->link);
         shunt_ucx_post_end(post, SHUNT_OK);
     }
     return UCS_OK;
 }
 
-static ucx_post_t *numbered(const ucx_link_t *list, uint32_t number,
+static ucx_post_t *numbered(const shunt_link_t *list, uint32_t number,
                             shunt_opcode_t opcode)
 {
-    ucx_link_t *link;
+    shunt_link_t *link;
     ucx_post_t *post;
 
     for (link = list->next; link != list; link = link->next) {
-        post = UCX_OF(link, ucx_post_t, link);
+        post = SHUNT_OF(link, ucx_post_t, link);
         if ((post->number == number) &&
             (shunt_ucx_op_of(post)->opcode == opcode))
             return post;
@@ -96,7 +96,7 @@ static ucs_status_t on_data(void *arg, const void *header, size_t header_length,
     memcpy((char *)op->local + post->done, data, length);
     post->done += length;
     if (post->done == op->length) {
-        ucx_list_remove(&post->link);
+        shunt_list_remove(&post->link);
         shunt_ucx_post_end(post, SHUNT_OK);
     }
     return UCS_OK;
@@ -128,7 +128,7 @@ static ucs_status_t on_fail(void *arg, const void *header, size_t header_length,
         violated(peer, "refusal of nothing");
         return UCS_OK;
     }
-    ucx_list_remove(&post->link);
+    shunt_list_remove(&post->link);
     shunt_ucx_post_end(post, (shunt_status_t)wire.status);
     return UCS_OK;
 }

@@ -32,9 +32,11 @@
 #include <ucp/api/ucp.h>
 
 #include <shunt/transport.h>
+#include "base/host.h"
+#include "base/list.h"
 #include "base/log.h"
 #include "base/pool.h"
-#include "ucx_bridge/ucx_list.h"
+#include "base/table.h"
 #include "ucx_bridge/ucx_wire.h"
 
 enum {
@@ -46,6 +48,7 @@ enum {
     UCX_REPLIES_MAX = 1 << 20, /* and to all of them */
     UCX_LEAVING_MAX = 64,      /* sessions that wait to say goodbye */
     UCX_SLOT_BITS   = 20,      /* of a session's id; the others are random */
+    UCX_SLOTS_MAX   = 1 << UCX_SLOT_BITS,
     UCX_BUDGET      = 4 << 20, /* bytes sent to one session in a row */
     UCX_PART_MS     = 500      /* to take leave, and to get posts back */
 };
@@ -78,13 +81,6 @@ typedef struct ucx_caps {
 
 /* ---- objects ----------------------------------------------------------- */
 
-/* Numbers for pointers, with reuse: regions and sessions. */
-typedef struct ucx_table {
-    void **entries;
-    uint32_t room;
-    uint32_t hint; /* no free entry below */
-} ucx_table_t;
-
 typedef struct ucx_rail {
     shunt_xport_t super;
     const shunt_xhost_t *host;
@@ -106,17 +102,17 @@ typedef struct ucx_rail {
     bool more;        /* progress has something to do at once */
     bool progressing; /* inside progress() */
 
-    ucx_table_t regions;
-    ucx_link_t ended; /* posts to be reported */
+    shunt_table_t regions;
+    shunt_link_t ended; /* posts to be reported */
 
-    ucx_table_t slots; /* peers by slot */
-    ucx_link_t peers;
-    ucx_link_t work; /* peers that progress has to look after */
+    shunt_table_t slots; /* peers by slot */
+    shunt_link_t peers;
+    shunt_link_t work; /* peers that progress has to look after */
     unsigned leaving;
     unsigned aborting; /* RMA: sessions whose posts UCX still has */
 
-    ucx_link_t guests;
-    ucx_link_t guest_work;
+    shunt_link_t guests;
+    shunt_link_t guest_work;
     struct ucx_guest *buckets[UCX_BUCKETS];
     shunt_pool_t replies;
 } ucx_rail_t;
@@ -132,7 +128,7 @@ struct shunt_xmem {
 };
 
 struct shunt_xkey {
-    ucx_link_t link;
+    shunt_link_t link;
     uint64_t addr;
     uint64_t length;
     uint64_t cookie;
@@ -146,8 +142,8 @@ struct shunt_xkey {
 /* Writes made visible by one flush (RMA). */
 typedef struct ucx_group {
     shunt_xpeer_t *peer;
-    ucx_link_t posts; /* put by UCX, waiting for the flush */
-    uint32_t pending; /* puts and the flush that have not ended */
+    shunt_link_t posts; /* put by UCX, waiting for the flush */
+    uint32_t pending;   /* puts and the flush that have not ended */
     bool flushing;
     bool due; /* to be flushed as soon as there is room */
     shunt_status_t status;
@@ -161,8 +157,8 @@ typedef enum {
 
 /* A session of ours. */
 struct shunt_xpeer {
-    ucx_link_t link; /* in rail->peers */
-    ucx_link_t work;
+    shunt_link_t link; /* in rail->peers */
+    shunt_link_t work;
     ucx_rail_t *rail;
     void *arg;
     ucp_ep_h ep;
@@ -177,20 +173,20 @@ struct shunt_xpeer {
     uint32_t read_number;
     uint32_t outstanding;
     size_t outstanding_bytes;
-    uint64_t id;        /* random, low bits are the slot */
-    uint64_t life;      /* of the other rail */
-    uint64_t since;     /* ns: when leaving began */
-    ucx_link_t sending; /* not all of it sent */
-    ucx_link_t writes;  /* sent, not acknowledged */
-    ucx_link_t reads;   /* asked for; RMA: with UCX */
-    ucx_link_t keys;
+    uint64_t id;          /* random, low bits are the slot */
+    uint64_t life;        /* of the other rail */
+    uint64_t since;       /* ns: when leaving began */
+    shunt_link_t sending; /* not all of it sent */
+    shunt_link_t writes;  /* sent, not acknowledged */
+    shunt_link_t reads;   /* asked for; RMA: with UCX */
+    shunt_link_t keys;
     ucx_group_t groups[UCX_GROUPS];
     unsigned gathering; /* index of the group that takes posts */
 };
 
 /* A post's own part. */
 typedef struct __attribute__((may_alias)) ucx_post {
-    ucx_link_t link;
+    shunt_link_t link;
     shunt_xpeer_t *peer;
     size_t done; /* bytes sent (write) or received (read); RMA: 1
                     when UCX has let go of it */
@@ -207,7 +203,7 @@ _Static_assert(sizeof(ucx_post_t) <= SHUNT_XOP_PRIV, "fits into a post");
 
 /* Something a guest is owed: the bytes of a read, or word of a refusal. */
 typedef struct ucx_reply {
-    ucx_link_t link;
+    shunt_link_t link;
     shunt_xmem_t *region;
     char *from;
     uint64_t length;
@@ -220,8 +216,8 @@ typedef struct ucx_reply {
 /* A session of another engine's, as its target sees it. */
 typedef struct ucx_guest {
     struct ucx_guest *next; /* in its bucket */
-    ucx_link_t link;        /* in rail->guests */
-    ucx_link_t work;
+    shunt_link_t link;      /* in rail->guests */
+    shunt_link_t work;
     ucx_rail_t *rail;
     ucp_ep_h ep;   /* to answer by */
     void *address; /* where to */
@@ -236,8 +232,8 @@ typedef struct ucx_guest {
     bool cut;             /* the endpoint failed */
     bool mended;          /* and another one was made */
     shunt_status_t close; /* to be sent away with this */
-    ucx_link_t fails;
-    ucx_link_t reads;
+    shunt_link_t fails;
+    shunt_link_t reads;
 } ucx_guest_t;
 
 extern shunt_log_part_t shunt_ucx_log;
@@ -254,7 +250,7 @@ static inline ucx_post_t *shunt_ucx_post_of(shunt_xop_t *op)
 
 static inline shunt_xop_t *shunt_ucx_op_of(ucx_post_t *post)
 {
-    return UCX_OF(post, shunt_xop_t, priv);
+    return SHUNT_OF(post, shunt_xop_t, priv);
 }
 
 /* ---- ucx_conf.c -------------------------------------------------------- */
@@ -296,37 +292,9 @@ typedef void (*ucx_resource_fn)(const char *tl, const char *device, void *arg);
 shunt_status_t shunt_ucx_resources(ucx_resource_fn fn, void *arg);
 shunt_status_t shunt_ucx_probe(const ucx_device_t *device, ucx_caps_t *caps);
 
-/* ---- ucx_blob.c -------------------------------------------------------- */
-
-void shunt_ucx_blob_seal(void *blob, uint32_t magic, size_t header,
-                         size_t length);
-
-/* Copy the header of a blob that came from elsewhere. INVALID_ARGUMENT with a
- * sentence: truncated, garbage, another version. */
-shunt_status_t shunt_ucx_blob_open(const void *blob, size_t length,
-                                   uint32_t magic, void *header, size_t size);
-
 /* ---- ucx_status.c ------------------------------------------------------ */
 
 shunt_status_t shunt_ucx_status(ucs_status_t status);
-
-/* ---- ucx_host.c -------------------------------------------------------- */
-
-/* Where we are: boot id and network namespace. */
-shunt_status_t shunt_ucx_host(ucx_wire_address_t *wire);
-bool shunt_ucx_is_loopback(const char *device);
-shunt_status_t shunt_ucx_random(void *bytes, size_t length);
-
-/* ---- ucx_table.c ------------------------------------------------------- */
-
-/* false: out of memory. */
-bool shunt_ucx_table_put(ucx_table_t *table, void *entry, uint32_t *slot_p);
-void shunt_ucx_table_remove(ucx_table_t *table, uint32_t slot);
-
-static inline void *shunt_ucx_table_get(const ucx_table_t *table, uint32_t slot)
-{
-    return slot < table->room ? table->entries[slot] : NULL;
-}
 
 /* ---- ucx_mem.c, ucx_key.c ---------------------------------------------- */
 
@@ -380,7 +348,7 @@ void shunt_ucx_post_end(ucx_post_t *post, shunt_status_t status);
 
 /* End every post of a list with `first`, then FLUSHED: the oldest is the
  * cause's, the others only follow. What the next list is to begin with. */
-shunt_status_t shunt_ucx_posts_end(ucx_link_t *list, shunt_status_t first);
+shunt_status_t shunt_ucx_posts_end(shunt_link_t *list, shunt_status_t first);
 
 /* ---- ucx_rma.c --------------------------------------------------------- */
 
@@ -450,7 +418,7 @@ void shunt_ucx_guest_attend(ucx_guest_t *guest);
 unsigned shunt_ucx_guest_run(ucx_guest_t *guest);
 
 /* Owe a guest a reply. NULL: it is owed too much, and is sent away. */
-ucx_reply_t *shunt_ucx_guest_owe(ucx_guest_t *guest, ucx_link_t *list);
+ucx_reply_t *shunt_ucx_guest_owe(ucx_guest_t *guest, shunt_link_t *list);
 
 /* ---- ucx_progress.c ---------------------------------------------------- */
 

@@ -20,7 +20,7 @@ void shunt_ucx_groups_init(shunt_xpeer_t *peer)
 
     for (i = 0; i < UCX_GROUPS; i++) {
         peer->groups[i].peer = peer;
-        ucx_list_init(&peer->groups[i].posts);
+        shunt_list_init(&peer->groups[i].posts);
         reset(&peer->groups[i]);
     }
 }
@@ -31,7 +31,7 @@ void shunt_ucx_group_join(shunt_xpeer_t *peer, ucx_post_t *post)
 
     group->pending++;
     post->u.group = group;
-    ucx_list_append(&group->posts, &post->link);
+    shunt_list_append(&group->posts, &post->link);
 }
 
 /* The oldest has the cause, the others follow. */
@@ -42,9 +42,9 @@ static void end(ucx_group_t *group)
     shunt_status_t status = group->status;
     ucx_post_t *post;
 
-    while (!ucx_list_empty(&group->posts)) {
-        post = UCX_OF(group->posts.next, ucx_post_t, link);
-        ucx_list_remove(&post->link);
+    while (!shunt_list_empty(&group->posts)) {
+        post = SHUNT_OF(group->posts.next, ucx_post_t, link);
+        shunt_list_remove(&post->link);
         shunt_ucx_post_end(post, status);
         status = rest;
     }
@@ -97,7 +97,7 @@ void shunt_ucx_group_flush(shunt_xpeer_t *peer)
                                   .user_data = group };
     ucs_status_ptr_t result;
 
-    if (ucx_list_empty(&group->posts))
+    if (shunt_list_empty(&group->posts))
         return;
     group->due = true;
     if ((next < 0) || (peer->ep == NULL))
@@ -115,7 +115,7 @@ void shunt_ucx_groups_abort(shunt_xpeer_t *peer)
 {
     ucx_group_t *group = &peer->groups[peer->gathering];
 
-    if (ucx_list_empty(&group->posts) || group->flushing)
+    if (shunt_list_empty(&group->posts) || group->flushing)
         return;
     if (group->status == SHUNT_OK)
         group->status = SHUNT_ERR_FLUSHED;
@@ -126,14 +126,14 @@ void shunt_ucx_groups_abort(shunt_xpeer_t *peer)
 
 void shunt_ucx_groups_end(shunt_xpeer_t *peer)
 {
-    ucx_link_t *list, *link;
+    shunt_link_t *list, *link;
     ucx_post_t *post;
     unsigned i;
 
     for (i = 0; i < UCX_GROUPS; i++) {
         list = &peer->groups[i].posts;
         for (link = list->next; link != list; link = link->next) {
-            post = UCX_OF(link, ucx_post_t, link);
+            post = SHUNT_OF(link, ucx_post_t, link);
             if (post->done == 0)
                 shunt_ucx_rma_release(post);
         }

@@ -42,10 +42,10 @@ ucx_guest_t *shunt_ucx_guest_create(ucx_rail_t *rail,
     guest->id   = hello->session;
     guest->fragment =
         hello->fragment < rail->fragment ? hello->fragment : rail->fragment;
-    ucx_list_init(&guest->work);
-    ucx_list_init(&guest->fails);
-    ucx_list_init(&guest->reads);
-    ucx_list_append(&rail->guests, &guest->link);
+    shunt_list_init(&guest->work);
+    shunt_list_init(&guest->fails);
+    shunt_list_init(&guest->reads);
+    shunt_list_append(&rail->guests, &guest->link);
     at          = bucket(rail, guest->id);
     guest->next = *at;
     *at         = guest;
@@ -55,15 +55,15 @@ ucx_guest_t *shunt_ucx_guest_create(ucx_rail_t *rail,
 
 static void forgive(ucx_guest_t *guest, ucx_reply_t *reply)
 {
-    ucx_list_remove(&reply->link);
+    shunt_list_remove(&reply->link);
     shunt_pool_put(&guest->rail->replies, reply);
     guest->owed--;
 }
 
-static void forgive_all(ucx_guest_t *guest, ucx_link_t *list)
+static void forgive_all(ucx_guest_t *guest, shunt_link_t *list)
 {
-    while (!ucx_list_empty(list))
-        forgive(guest, UCX_OF(list->next, ucx_reply_t, link));
+    while (!shunt_list_empty(list))
+        forgive(guest, SHUNT_OF(list->next, ucx_reply_t, link));
 }
 
 void shunt_ucx_guest_destroy(ucx_guest_t *guest)
@@ -73,8 +73,8 @@ void shunt_ucx_guest_destroy(ucx_guest_t *guest)
     while (*at != guest)
         at = &(*at)->next;
     *at = guest->next;
-    ucx_list_remove(&guest->link);
-    ucx_list_remove(&guest->work);
+    shunt_list_remove(&guest->link);
+    shunt_list_remove(&guest->work);
     forgive_all(guest, &guest->fails);
     forgive_all(guest, &guest->reads);
     if (guest->ep != NULL)
@@ -85,11 +85,11 @@ void shunt_ucx_guest_destroy(ucx_guest_t *guest)
 
 void shunt_ucx_guest_attend(ucx_guest_t *guest)
 {
-    if (ucx_list_empty(&guest->work))
-        ucx_list_append(&guest->rail->guest_work, &guest->work);
+    if (shunt_list_empty(&guest->work))
+        shunt_list_append(&guest->rail->guest_work, &guest->work);
 }
 
-ucx_reply_t *shunt_ucx_guest_owe(ucx_guest_t *guest, ucx_link_t *list)
+ucx_reply_t *shunt_ucx_guest_owe(ucx_guest_t *guest, shunt_link_t *list)
 {
     ucx_reply_t *reply = NULL;
 
@@ -101,7 +101,7 @@ ucx_reply_t *shunt_ucx_guest_owe(ucx_guest_t *guest, ucx_link_t *list)
         return NULL;
     }
     memset(reply, 0, sizeof(*reply));
-    ucx_list_append(list, &reply->link);
+    shunt_list_append(list, &reply->link);
     guest->owed++;
     return reply;
 }
@@ -161,8 +161,8 @@ static ucs_status_t send_fails(ucx_guest_t *guest)
     ucs_status_t status = UCS_OK;
     ucx_reply_t *reply;
 
-    while (!ucx_list_empty(&guest->fails)) {
-        reply  = UCX_OF(guest->fails.next, ucx_reply_t, link);
+    while (!shunt_list_empty(&guest->fails)) {
+        reply  = SHUNT_OF(guest->fails.next, ucx_reply_t, link);
         status = reply_send(guest, UCX_FRAME_FAIL,
                             &(ucx_wire_reply_t){ .session = guest->id,
                                                  .number  = reply->number,
@@ -217,14 +217,14 @@ static ucs_status_t send_reads(ucx_guest_t *guest)
     ucs_status_t status = UCS_OK;
     size_t bytes        = 0;
 
-    while ((status == UCS_OK) && !ucx_list_empty(&guest->reads)) {
+    while ((status == UCS_OK) && !shunt_list_empty(&guest->reads)) {
         if (bytes >= UCX_BUDGET) {
             shunt_ucx_guest_attend(guest);
             shunt_ucx_wake(guest->rail);
             break;
         }
-        status = send_data(guest, UCX_OF(guest->reads.next, ucx_reply_t, link),
-                           &bytes);
+        status = send_data(
+            guest, SHUNT_OF(guest->reads.next, ucx_reply_t, link), &bytes);
     }
     return status;
 }

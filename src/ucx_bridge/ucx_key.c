@@ -57,7 +57,7 @@ shunt_status_t shunt_ucx_key_open(shunt_xport_t *xport, shunt_xpeer_t *peer,
     shunt_status_t status;
 
     status =
-        shunt_ucx_blob_open(key, length, UCX_KEY_MAGIC, &wire, sizeof(wire));
+        shunt_blob_open(key, length, &shunt_ucx_key_kind, &wire, sizeof(wire));
     if (status != SHUNT_OK)
         return status;
     status = check(peer, &wire, addr, bytes);
@@ -79,7 +79,7 @@ shunt_status_t shunt_ucx_key_open(shunt_xport_t *xport, shunt_xpeer_t *peer,
             return status;
         }
     }
-    ucx_list_append(&peer->keys, &opened->link);
+    shunt_list_append(&peer->keys, &opened->link);
     *key_p = opened;
     return SHUNT_OK;
 }
@@ -96,6 +96,6 @@ void shunt_ucx_key_close(shunt_xport_t *xport, shunt_xpeer_t *peer,
         return;
     if (key->rkey != NULL)
         ucp_rkey_destroy(key->rkey);
-    ucx_list_remove(&key->link);
+    shunt_list_remove(&key->link);
     free(key);
 }

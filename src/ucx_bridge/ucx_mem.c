@@ -9,6 +9,10 @@
 #include "base/error.h"
 #include "ucx_bridge/ucx_bridge.h"
 
+const shunt_blob_kind_t shunt_ucx_key_kind = { .what  = "ucx key",
+                                               .magic = 0x6b786375, /* "ucxk" */
+                                               .version = UCX_WIRE_VERSION };
+
 /* UCX's names for who may do what. */
 static unsigned protection(shunt_access_t access)
 {
@@ -59,7 +63,7 @@ shunt_status_t shunt_ucx_mem_reg(shunt_xport_t *xport,
     mem->addr   = desc->addr;
     mem->length = desc->length;
     mem->access = desc->access;
-    status      = shunt_ucx_random(&mem->cookie, sizeof(mem->cookie));
+    status      = shunt_host_random(&mem->cookie, sizeof(mem->cookie));
     if (status != SHUNT_OK)
         goto free_mem;
     if (rail->mode == UCX_MODE_RMA) {
@@ -67,7 +71,7 @@ shunt_status_t shunt_ucx_mem_reg(shunt_xport_t *xport,
         if (status != SHUNT_OK)
             goto free_mem;
     }
-    if (!shunt_ucx_table_put(&rail->regions, mem, &mem->slot)) {
+    if (!shunt_table_put(&rail->regions, UCX_SLOTS_MAX, mem, &mem->slot)) {
         status = SHUNT_ERR_MEMORY;
         goto unmap;
     }
@@ -86,7 +90,7 @@ void shunt_ucx_mem_dereg(shunt_xport_t *xport, shunt_xmem_t *mem)
 {
     ucx_rail_t *rail = shunt_ucx_rail(xport);
 
-    shunt_ucx_table_remove(&rail->regions, mem->slot);
+    shunt_table_remove(&rail->regions, mem->slot);
     shunt_ucx_serve_forget(rail, mem);
     if (mem->memh != NULL) {
         shunt_ucx_quiet();
@@ -117,7 +121,7 @@ static shunt_status_t seal(const shunt_xmem_t *mem, const void *rkey,
     memcpy(key, &wire, sizeof(wire));
     if (rkey_length > 0)
         memcpy((char *)key + sizeof(wire), rkey, rkey_length);
-    shunt_ucx_blob_seal(key, UCX_KEY_MAGIC, sizeof(wire), length);
+    shunt_blob_seal(key, &shunt_ucx_key_kind, sizeof(wire), length);
     return SHUNT_OK;
 }
 

@@ -27,15 +27,15 @@ ucs_status_t shunt_ucx_frame_send(ucp_ep_h ep, unsigned id, const void *header,
  * more than fit are rare. */
 static void list_replaced(const shunt_xpeer_t *peer, ucx_wire_hello_t *hello)
 {
-    const ucx_link_t *peers = &peer->rail->peers;
-    const ucx_link_t *link;
+    const shunt_link_t *peers = &peer->rail->peers;
+    const shunt_link_t *link;
     const shunt_xpeer_t *other;
     unsigned count = 0;
 
     if (peer->rail->leaving == 0)
         return;
     for (link = peers->next; link != peers; link = link->next) {
-        other = UCX_OF(link, shunt_xpeer_t, link);
+        other = SHUNT_OF(link, shunt_xpeer_t, link);
         if ((other->state == UCX_PEER_LEAVING) && (other->life == peer->life) &&
             (count < UCX_WIRE_REPLACES))
             hello->replaces[count++] = other->id;
@@ -105,7 +105,7 @@ static ucs_status_t send_read(shunt_xpeer_t *peer, const ucx_post_t *post,
 /* One frame of the oldest post that is not wholly sent. */
 static ucs_status_t send_next(shunt_xpeer_t *peer, size_t *bytes)
 {
-    ucx_post_t *post      = UCX_OF(peer->sending.next, ucx_post_t, link);
+    ucx_post_t *post      = SHUNT_OF(peer->sending.next, ucx_post_t, link);
     const shunt_xop_t *op = shunt_ucx_op_of(post);
     size_t before         = post->done;
     bool read             = (op->opcode == SHUNT_OP_READ);
@@ -117,8 +117,8 @@ static ucs_status_t send_next(shunt_xpeer_t *peer, size_t *bytes)
     peer->frame++;
     *bytes += post->done - before;
     if (read || (post->done == op->length)) {
-        ucx_list_remove(&post->link);
-        ucx_list_append(read ? &peer->reads : &peer->writes, &post->link);
+        shunt_list_remove(&post->link);
+        shunt_list_append(read ? &peer->reads : &peer->writes, &post->link);
     }
     return UCS_OK;
 }
@@ -129,7 +129,7 @@ unsigned shunt_ucx_message_push(shunt_xpeer_t *peer)
     size_t bytes        = 0;
     unsigned count      = 0;
 
-    while ((status == UCS_OK) && !ucx_list_empty(&peer->sending)) {
+    while ((status == UCS_OK) && !shunt_list_empty(&peer->sending)) {
         if (bytes >= UCX_BUDGET) {
             shunt_ucx_wake(peer->rail);
             break;
@@ -140,7 +140,7 @@ unsigned shunt_ucx_message_push(shunt_xpeer_t *peer)
     }
     if ((status != UCS_OK) && (status != UCS_ERR_NO_RESOURCE))
         shunt_ucx_peer_fail(peer, SHUNT_ERR_ENDPOINT);
-    if (!peer->greeted || !ucx_list_empty(&peer->sending))
+    if (!peer->greeted || !shunt_list_empty(&peer->sending))
         shunt_ucx_peer_attend(peer);
     return count;
 }
@@ -156,13 +156,13 @@ static uint32_t next_number(uint32_t *number)
 shunt_status_t shunt_ucx_message_post(shunt_xpeer_t *peer, shunt_xop_t *op)
 {
     ucx_post_t *post = shunt_ucx_post_of(op);
-    bool first       = ucx_list_empty(&peer->sending);
+    bool first       = shunt_list_empty(&peer->sending);
 
     post->u.cookie = op->key->cookie;
     post->slot     = op->key->slot;
     post->number   = next_number(
           op->opcode == SHUNT_OP_READ ? &peer->read_number : &peer->write_number);
-    ucx_list_append(&peer->sending, &post->link);
+    shunt_list_append(&peer->sending, &post->link);
     peer->outstanding++;
     peer->outstanding_bytes += op->length;
     if (first)

@@ -91,11 +91,11 @@ static shunt_status_t open_ucx(ucx_rail_t *rail)
 
 static void init_lists(ucx_rail_t *rail)
 {
-    ucx_list_init(&rail->ended);
-    ucx_list_init(&rail->peers);
-    ucx_list_init(&rail->work);
-    ucx_list_init(&rail->guests);
-    ucx_list_init(&rail->guest_work);
+    shunt_list_init(&rail->ended);
+    shunt_list_init(&rail->peers);
+    shunt_list_init(&rail->work);
+    shunt_list_init(&rail->guests);
+    shunt_list_init(&rail->guest_work);
 }
 
 static shunt_status_t ucx_open(const shunt_xopen_t *params,
@@ -171,7 +171,7 @@ static void ucx_attr(shunt_xport_t *xport, shunt_xattr_t *attr)
         full.rank       = RANK_MESSAGES;
         full.visibility = "message, then the target's acknowledgement";
     }
-    if (!shunt_ucx_is_loopback(rail->device.name)) /* UCX guesses 100 Mbit/s */
+    if (!shunt_host_is_loopback(rail->device.name)) /* UCX guesses 100 Mbit/s */
         full.bandwidth = rail->caps.bandwidth;
     memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));
 }

@@ -85,27 +85,27 @@ static shunt_xpeer_t *peer_create(ucx_rail_t *rail, void *arg,
     peer->life = wire->life;
     peer->fragment =
         wire->fragment < rail->fragment ? wire->fragment : rail->fragment;
-    ucx_list_init(&peer->work);
-    ucx_list_init(&peer->sending);
-    ucx_list_init(&peer->writes);
-    ucx_list_init(&peer->reads);
-    ucx_list_init(&peer->keys);
+    shunt_list_init(&peer->work);
+    shunt_list_init(&peer->sending);
+    shunt_list_init(&peer->writes);
+    shunt_list_init(&peer->reads);
+    shunt_list_init(&peer->keys);
     shunt_ucx_groups_init(peer);
-    if ((shunt_ucx_random(&peer->id, sizeof(peer->id)) != SHUNT_OK) ||
-        !shunt_ucx_table_put(&rail->slots, peer, &peer->slot)) {
+    if ((shunt_host_random(&peer->id, sizeof(peer->id)) != SHUNT_OK) ||
+        !shunt_table_put(&rail->slots, UCX_SLOTS_MAX, peer, &peer->slot)) {
         free(peer);
         return NULL;
     }
     peer->id = (peer->id & ~(((uint64_t)1 << UCX_SLOT_BITS) - 1)) | peer->slot;
-    ucx_list_append(&rail->peers, &peer->link);
+    shunt_list_append(&rail->peers, &peer->link);
     return peer;
 }
 
 static void peer_free(shunt_xpeer_t *peer)
 {
-    shunt_ucx_table_remove(&peer->rail->slots, peer->slot);
-    ucx_list_remove(&peer->link);
-    ucx_list_remove(&peer->work);
+    shunt_table_remove(&peer->rail->slots, peer->slot);
+    shunt_list_remove(&peer->link);
+    shunt_list_remove(&peer->work);
     free(peer);
 }
 
@@ -119,8 +119,8 @@ shunt_status_t shunt_ucx_peer_open(shunt_xport_t *xport, const void *address,
     const char *why;
     shunt_status_t status;
 
-    status = shunt_ucx_blob_open(address, length, UCX_ADDRESS_MAGIC, &wire,
-                                 sizeof(wire));
+    status = shunt_blob_open(address, length, &shunt_ucx_address_kind, &wire,
+                             sizeof(wire));
     if (status != SHUNT_OK)
         return status;
     why = obstacle(rail, &wire);
@@ -180,8 +180,8 @@ static void close_endpoint(shunt_xpeer_t *peer)
 
 void shunt_ucx_peer_attend(shunt_xpeer_t *peer)
 {
-    if (ucx_list_empty(&peer->work))
-        ucx_list_append(&peer->rail->work, &peer->work);
+    if (shunt_list_empty(&peer->work))
+        shunt_list_append(&peer->rail->work, &peer->work);
 }
 
 void shunt_ucx_peer_fail(shunt_xpeer_t *peer, shunt_status_t status)
@@ -205,12 +205,12 @@ static void end_messages(shunt_xpeer_t *peer, shunt_status_t first)
 
 static void close_keys(shunt_xpeer_t *peer)
 {
-    ucx_link_t *link, *next;
+    shunt_link_t *link, *next;
 
     for (link = peer->keys.next; link != &peer->keys; link = next) {
         next = link->next;
         shunt_ucx_key_close(&peer->rail->super, peer,
-                            UCX_OF(link, shunt_xkey_t, link));
+                            SHUNT_OF(link, shunt_xkey_t, link));
     }
 }
 
@@ -304,15 +304,15 @@ static unsigned look_after(shunt_xpeer_t *peer)
 
 unsigned shunt_ucx_peers_run(ucx_rail_t *rail)
 {
-    ucx_link_t work;
+    shunt_link_t work;
     shunt_xpeer_t *peer;
     unsigned count = 0;
 
-    ucx_list_init(&work);
-    ucx_list_splice(&work, &rail->work);
-    while (!ucx_list_empty(&work)) {
-        peer = UCX_OF(work.next, shunt_xpeer_t, work);
-        ucx_list_remove(&peer->work);
+    shunt_list_init(&work);
+    shunt_list_splice(&work, &rail->work);
+    while (!shunt_list_empty(&work)) {
+        peer = SHUNT_OF(work.next, shunt_xpeer_t, work);
+        shunt_list_remove(&peer->work);
         count += look_after(peer);
     }
     return count;
@@ -330,8 +330,8 @@ void shunt_ucx_peers_part(ucx_rail_t *rail)
     }
     if (rail->aborting > 0) /* UCX has posts of theirs still */
         shunt_ucx_reach_rebuild(rail);
-    while (!ucx_list_empty(&rail->peers)) {
-        peer = UCX_OF(rail->peers.next, shunt_xpeer_t, link);
+    while (!shunt_list_empty(&rail->peers)) {
+        peer = SHUNT_OF(rail->peers.next, shunt_xpeer_t, link);
         close_endpoint(peer);
         peer_free(peer);
     }

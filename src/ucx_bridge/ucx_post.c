@@ -32,7 +32,7 @@ shunt_status_t shunt_ucx_post(shunt_xport_t *xport, shunt_xpeer_t *peer,
     (void)xport;
     if (status != SHUNT_OK)
         return status;
-    ucx_list_init(&post->link);
+    shunt_list_init(&post->link);
     post->peer   = peer;
     post->done   = 0;
     post->status = SHUNT_OK;
@@ -64,17 +64,17 @@ void shunt_ucx_post_end(ucx_post_t *post, shunt_status_t status)
     if ((peer->state == UCX_PEER_LEAVING) && (status == SHUNT_ERR_ENDPOINT))
         status = SHUNT_ERR_FLUSHED;
     post->status = status;
-    ucx_list_append(&peer->rail->ended, &post->link);
+    shunt_list_append(&peer->rail->ended, &post->link);
     shunt_ucx_wake(peer->rail);
 }
 
-shunt_status_t shunt_ucx_posts_end(ucx_link_t *list, shunt_status_t first)
+shunt_status_t shunt_ucx_posts_end(shunt_link_t *list, shunt_status_t first)
 {
     ucx_post_t *post;
 
-    while (!ucx_list_empty(list)) {
-        post = UCX_OF(list->next, ucx_post_t, link);
-        ucx_list_remove(&post->link);
+    while (!shunt_list_empty(list)) {
+        post = SHUNT_OF(list->next, ucx_post_t, link);
+        shunt_list_remove(&post->link);
         shunt_ucx_post_end(post, first);
         first = SHUNT_ERR_FLUSHED;
     }

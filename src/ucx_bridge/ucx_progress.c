@@ -9,15 +9,15 @@
 static unsigned report(ucx_rail_t *rail)
 {
     const shunt_xhost_t *host = rail->host;
-    ucx_link_t ended;
+    shunt_link_t ended;
     ucx_post_t *post;
     unsigned count = 0;
 
-    ucx_list_init(&ended);
-    ucx_list_splice(&ended, &rail->ended);
-    for (; !ucx_list_empty(&ended); count++) {
-        post = UCX_OF(ended.next, ucx_post_t, link);
-        ucx_list_remove(&post->link);
+    shunt_list_init(&ended);
+    shunt_list_splice(&ended, &rail->ended);
+    for (; !shunt_list_empty(&ended); count++) {
+        post = SHUNT_OF(ended.next, ucx_post_t, link);
+        shunt_list_remove(&post->link);
         host->done(host->arg, shunt_ucx_op_of(post),
                    (shunt_status_t)post->status);
     }
@@ -58,7 +58,7 @@ shunt_status_t shunt_ucx_arm(shunt_xport_t *xport)
     ucx_rail_t *rail = shunt_ucx_rail(xport);
     ucs_status_t status;
 
-    if (rail->more || (rail->aborting > 0) || !ucx_list_empty(&rail->ended))
+    if (rail->more || (rail->aborting > 0) || !shunt_list_empty(&rail->ended))
         return SHUNT_ERR_AGAIN;
     shunt_ucx_quiet();
     status = shunt_ucx_workers_arm(rail);

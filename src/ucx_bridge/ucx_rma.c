@@ -29,7 +29,7 @@ static void on_get(void *request, ucs_status_t status, void *arg)
 
     ucp_request_free(request);
     shunt_ucx_rma_release(post);
-    ucx_list_remove(&post->link);
+    shunt_list_remove(&post->link);
     shunt_ucx_post_end(post, shunt_ucx_status(status));
 }
 
@@ -73,13 +73,13 @@ static shunt_status_t get(shunt_xpeer_t *peer, ucx_post_t *post,
     ucp_request_param_t param = parameters(post, op);
     ucs_status_ptr_t result;
 
-    ucx_list_append(&peer->reads, &post->link);
+    shunt_list_append(&peer->reads, &post->link);
     result = ucp_get_nbx(peer->ep, op->local, op->length, op->remote,
                          op->key->rkey, &param);
     if (UCS_PTR_IS_PTR(result))
         return SHUNT_ERR_INPROGRESS;
     shunt_ucx_rma_release(post);
-    ucx_list_remove(&post->link);
+    shunt_list_remove(&post->link);
     peer->outstanding--;
     peer->outstanding_bytes -= op->length;
     return shunt_ucx_status(UCS_PTR_STATUS(result));

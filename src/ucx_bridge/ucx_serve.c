@@ -41,7 +41,7 @@ static ucx_guest_t *find(ucx_rail_t *rail, const void *header, size_t length,
 static shunt_status_t check(const ucx_rail_t *rail, const ucx_wire_op_t *wire,
                             shunt_opcode_t opcode, shunt_xmem_t **mem_p)
 {
-    shunt_xmem_t *mem = shunt_ucx_table_get(&rail->regions, wire->slot);
+    shunt_xmem_t *mem = shunt_table_get(&rail->regions, wire->slot);
     uint64_t start;
 
     if ((mem == NULL) || (mem->cookie != wire->cookie))
@@ -92,13 +92,13 @@ static ucs_status_t on_hello(void *arg, const void *header,
 {
     ucx_rail_t *rail = arg;
     ucx_wire_hello_t wire;
-    ucx_blob_t blob;
+    shunt_blob_t blob;
     ucx_guest_t *guest;
 
     if ((header_length != sizeof(wire)) || (length > SHUNT_XADDR_MAX) ||
         ((param->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0) ||
-        (shunt_ucx_blob_open(data, length, UCX_ADDRESS_MAGIC, &blob,
-                             sizeof(blob)) != SHUNT_OK))
+        (shunt_blob_open(data, length, &shunt_ucx_address_kind, &blob,
+                         sizeof(blob)) != SHUNT_OK))
         return UCS_OK;
     memcpy(&wire, header, sizeof(wire));
     replace(rail, &wire);
@@ -224,15 +224,15 @@ shunt_status_t shunt_ucx_serve_init(ucx_rail_t *rail)
 
 unsigned shunt_ucx_serve_run(ucx_rail_t *rail)
 {
-    ucx_link_t work;
+    shunt_link_t work;
     ucx_guest_t *guest;
     unsigned count = 0;
 
-    ucx_list_init(&work);
-    ucx_list_splice(&work, &rail->guest_work);
-    while (!ucx_list_empty(&work)) {
-        guest = UCX_OF(work.next, ucx_guest_t, work);
-        ucx_list_remove(&guest->work);
+    shunt_list_init(&work);
+    shunt_list_splice(&work, &rail->guest_work);
+    while (!shunt_list_empty(&work)) {
+        guest = SHUNT_OF(work.next, ucx_guest_t, work);
+        shunt_list_remove(&guest->work);
         count += shunt_ucx_guest_run(guest);
     }
     return count;
@@ -240,26 +240,26 @@ unsigned shunt_ucx_serve_run(ucx_rail_t *rail)
 
 void shunt_ucx_serve_forget(ucx_rail_t *rail, const shunt_xmem_t *region)
 {
-    ucx_link_t *at, *link, *next;
+    shunt_link_t *at, *link, *next;
     ucx_guest_t *guest;
     ucx_reply_t *reply;
 
     for (at = rail->guests.next; at != &rail->guests; at = at->next) {
-        guest = UCX_OF(at, ucx_guest_t, link);
+        guest = SHUNT_OF(at, ucx_guest_t, link);
         for (link = guest->reads.next; link != &guest->reads; link = next) {
             next  = link->next;
-            reply = UCX_OF(link, ucx_reply_t, link);
+            reply = SHUNT_OF(link, ucx_reply_t, link);
             if (reply->region != region)
                 continue;
             reply->status = SHUNT_ERR_ADDRESS_NOT_REGISTERED;
-            ucx_list_remove(link);
-            ucx_list_append(&guest->fails, link);
+            shunt_list_remove(link);
+            shunt_list_append(&guest->fails, link);
         }
     }
 }
 
 void shunt_ucx_serve_cleanup(ucx_rail_t *rail)
 {
-    while (!ucx_list_empty(&rail->guests))
-        shunt_ucx_guest_destroy(UCX_OF(rail->guests.next, ucx_guest_t, link));
+    while (!shunt_list_empty(&rail->guests))
+        shunt_ucx_guest_destroy(SHUNT_OF(rail->guests.next, ucx_guest_t, link));
 }

@@ -9,25 +9,14 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include "base/blob.h"
 
 enum {
-    UCX_WIRE_VERSION  = 1,
-    UCX_ADDRESS_MAGIC = 0x61786375, /* "ucxa" */
-    UCX_KEY_MAGIC     = 0x6b786375  /* "ucxk" */
+    UCX_WIRE_VERSION = 1
 };
 
-/* In front of every blob. UCX's own parsers crash on garbage: nothing gets to
- * them that the checksum does not vouch for. */
-typedef struct ucx_blob {
-    uint16_t version;
-    uint16_t header; /* bytes before the part that is UCX's */
-    uint32_t magic;
-    uint32_t length; /* of the whole blob */
-    uint32_t reserved;
-    uint64_t checksum; /* of all but itself */
-} ucx_blob_t;
-
-_Static_assert(sizeof(ucx_blob_t) == 24, "wire format, version 1");
+extern const shunt_blob_kind_t shunt_ucx_address_kind;
+extern const shunt_blob_kind_t shunt_ucx_key_kind;
 
 /* How a rail moves bytes; see ucx_bridge.h. */
 typedef enum {
@@ -43,7 +32,7 @@ typedef enum {
 
 /* A rail's address; UCX's worker address follows. */
 typedef struct ucx_wire_address {
-    ucx_blob_t blob;
+    shunt_blob_t blob;
     uint8_t boot_id[16]; /* the host, until it boots again */
     uint64_t netns_dev;  /* the network namespace: `lo` ends there */
     uint64_t netns_ino;
@@ -61,7 +50,7 @@ _Static_assert(sizeof(ucx_wire_address_t) == 80, "wire format, version 1");
 
 /* A region's key; in RMA mode UCX's packed rkey follows. */
 typedef struct ucx_wire_key {
-    ucx_blob_t blob;
+    shunt_blob_t blob;
     uint64_t life; /* of the rail it belongs to */
     uint64_t addr;
     uint64_t length;

@@ -11,6 +11,12 @@
 #include "base/error.h"
 #include "ucx_bridge/ucx_bridge.h"
 
+const shunt_blob_kind_t shunt_ucx_address_kind = { .what = "ucx address",
+                                                   .magic =
+                                                       0x61786375, /* "ucxa" */
+                                                   .version =
+                                                       UCX_WIRE_VERSION };
+
 static shunt_status_t refused(const ucx_rail_t *rail, const char *what,
                               ucs_status_t status)
 {
@@ -116,9 +122,11 @@ static shunt_status_t make_address(ucx_rail_t *rail)
     if (status != SHUNT_OK)
         return status;
     wire   = rail->address;
-    status = shunt_ucx_host(wire);
+    status = shunt_host_boot_id(wire->boot_id);
     if (status == SHUNT_OK)
-        status = shunt_ucx_random(&rail->life, sizeof(rail->life));
+        status = shunt_host_netns(&wire->netns_dev, &wire->netns_ino);
+    if (status == SHUNT_OK)
+        status = shunt_host_random(&rail->life, sizeof(rail->life));
     if (status != SHUNT_OK) {
         free(rail->address);
         return status;
@@ -130,9 +138,9 @@ static shunt_status_t make_address(ucx_rail_t *rail)
     wire->ucx_minor = (uint16_t)minor;
     wire->mode      = (uint8_t)rail->mode;
     wire->kind      = (uint8_t)rail->device.kind;
-    wire->loopback  = shunt_ucx_is_loopback(rail->device.name);
-    shunt_ucx_blob_seal(wire, UCX_ADDRESS_MAGIC, sizeof(*wire),
-                        rail->address_length);
+    wire->loopback  = shunt_host_is_loopback(rail->device.name);
+    shunt_blob_seal(wire, &shunt_ucx_address_kind, sizeof(*wire),
+                    rail->address_length);
     return SHUNT_OK;
 }
 
@@ -157,12 +165,12 @@ shunt_status_t shunt_ucx_workers_open(ucx_rail_t *rail)
         status = open_worker(rail, &rail->answer);
     if (status != SHUNT_OK)
         goto close_reach;
-    status = copy_address(rail, rail->reach, sizeof(ucx_blob_t),
+    status = copy_address(rail, rail->reach, sizeof(shunt_blob_t),
                           &rail->reach_address, &rail->reach_length);
     if (status != SHUNT_OK)
         goto close_answer;
-    shunt_ucx_blob_seal(rail->reach_address, UCX_ADDRESS_MAGIC,
-                        sizeof(ucx_blob_t), rail->reach_length);
+    shunt_blob_seal(rail->reach_address, &shunt_ucx_address_kind,
+                    sizeof(shunt_blob_t), rail->reach_length);
     status = make_address(rail);
     if (status != SHUNT_OK)
         goto free_reach_address;
@@ -220,11 +228,11 @@ void shunt_ucx_workers_close(ucx_rail_t *rail)
 /* Keys live in their worker: they go first. */
 static void drop_keys(shunt_xpeer_t *peer)
 {
-    ucx_link_t *link;
+    shunt_link_t *link;
     shunt_xkey_t *key;
 
     for (link = peer->keys.next; link != &peer->keys; link = link->next) {
-        key = UCX_OF(link, shunt_xkey_t, link);
+        key = SHUNT_OF(link, shunt_xkey_t, link);
         if (key->rkey != NULL)
             ucp_rkey_destroy(key->rkey);
         key->rkey = NULL;
@@ -236,10 +244,10 @@ static void drop_posts(shunt_xpeer_t *peer)
 {
     ucx_post_t *post;
 
-    while (!ucx_list_empty(&peer->reads)) {
-        post = UCX_OF(peer->reads.next, ucx_post_t, link);
+    while (!shunt_list_empty(&peer->reads)) {
+        post = SHUNT_OF(peer->reads.next, ucx_post_t, link);
         shunt_ucx_rma_release(post);
-        ucx_list_remove(&post->link);
+        shunt_list_remove(&post->link);
         shunt_ucx_post_end(post, SHUNT_ERR_FLUSHED);
     }
     shunt_ucx_groups_end(peer);
@@ -248,7 +256,7 @@ static void drop_posts(shunt_xpeer_t *peer)
 
 void shunt_ucx_reach_rebuild(ucx_rail_t *rail)
 {
-    ucx_link_t *link;
+    shunt_link_t *link;
     shunt_xpeer_t *peer;
 
     shunt_log(&shunt_ucx_log, SHUNT_LOG_WARN,
@@ -256,7 +264,7 @@ void shunt_ucx_reach_rebuild(ucx_rail_t *rail)
               "is made anew, other sessions of the rail are opened again",
               rail->device.name);
     for (link = rail->peers.next; link != &rail->peers; link = link->next) {
-        peer = UCX_OF(link, shunt_xpeer_t, link);
+        peer = SHUNT_OF(link, shunt_xpeer_t, link);
         if (peer->ep != NULL)
             shunt_ucx_ep_close(peer->ep);
         peer->ep = NULL;
@@ -265,7 +273,7 @@ void shunt_ucx_reach_rebuild(ucx_rail_t *rail)
     close_worker(rail, rail->reach);
     rail->reach = NULL;
     for (link = rail->peers.next; link != &rail->peers; link = link->next)
-        drop_posts(UCX_OF(link, shunt_xpeer_t, link));
+        drop_posts(SHUNT_OF(link, shunt_xpeer_t, link));
     shunt_ucx_environ_begin(rail->device.kind);
     if (open_worker(rail, &rail->reach) != SHUNT_OK)
         shunt_log(&shunt_ucx_log, SHUNT_LOG_ERROR,

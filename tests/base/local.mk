@@ -1,23 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
 if HAVE_CMOCKA
 base_tests =
+base_tests += %D%/test_blob
 base_tests += %D%/test_clock
 base_tests += %D%/test_conf
 base_tests += %D%/test_conf_types
 base_tests += %D%/test_error
+base_tests += %D%/test_host
 base_tests += %D%/test_ident
+base_tests += %D%/test_list
 base_tests += %D%/test_lock
 base_tests += %D%/test_log
 base_tests += %D%/test_pages
 base_tests += %D%/test_pool
 base_tests += %D%/test_srcu
 base_tests += %D%/test_status
+base_tests += %D%/test_table
 
 check_PROGRAMS += $(base_tests)
 TESTS          += $(base_tests)
 
 base_test_libs = libtestsupport.la libbase.la $(CMOCKA_LIBS)
 
+%C%_test_blob_SOURCES  = %D%/test_blob.c
+%C%_test_blob_CPPFLAGS = $(test_cppflags)
+%C%_test_blob_LDADD    = $(base_test_libs)
 %C%_test_clock_SOURCES  = %D%/test_clock.c
 %C%_test_clock_CPPFLAGS = $(test_cppflags)
 %C%_test_clock_LDADD    = $(base_test_libs)
@@ -30,9 +37,15 @@ base_test_libs = libtestsupport.la libbase.la $(CMOCKA_LIBS)
 %C%_test_error_SOURCES  = %D%/test_error.c
 %C%_test_error_CPPFLAGS = $(test_cppflags)
 %C%_test_error_LDADD    = $(base_test_libs)
+%C%_test_host_SOURCES  = %D%/test_host.c
+%C%_test_host_CPPFLAGS = $(test_cppflags)
+%C%_test_host_LDADD    = $(base_test_libs)
 %C%_test_ident_SOURCES  = %D%/test_ident.c
 %C%_test_ident_CPPFLAGS = $(test_cppflags)
 %C%_test_ident_LDADD    = $(base_test_libs)
+%C%_test_list_SOURCES  = %D%/test_list.c
+%C%_test_list_CPPFLAGS = $(test_cppflags)
+%C%_test_list_LDADD    = $(base_test_libs)
 %C%_test_lock_SOURCES  = %D%/test_lock.c
 %C%_test_lock_CPPFLAGS = $(test_cppflags)
 %C%_test_lock_LDADD    = $(base_test_libs)
@@ -51,4 +64,7 @@ base_test_libs = libtestsupport.la libbase.la $(CMOCKA_LIBS)
 %C%_test_status_SOURCES  = %D%/test_status.c
 %C%_test_status_CPPFLAGS = $(test_cppflags)
 %C%_test_status_LDADD    = $(base_test_libs)
+%C%_test_table_SOURCES  = %D%/test_table.c
+%C%_test_table_CPPFLAGS = $(test_cppflags)
+%C%_test_table_LDADD    = $(base_test_libs)
 endif

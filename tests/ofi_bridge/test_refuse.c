@@ -76,8 +76,8 @@ static ofi_wire_address_t *address_of(pair_t *pair)
 
 static shunt_status_t try_changed(pair_t *pair)
 {
-    shunt_ofi_blob_seal(pair->info.address, OFI_ADDRESS_MAGIC,
-                        sizeof(ofi_wire_address_t), pair->info.address_length);
+    shunt_blob_seal(pair->info.address, &shunt_ofi_address_kind,
+                    sizeof(ofi_wire_address_t), pair->info.address_length);
     return try_peer(pair, pair->info.address, pair->info.address_length);
 }
 
@@ -120,10 +120,10 @@ static void another_life_does_not_answer(void **state)
 
     address_of(pair)->life ^= 1;
     ((ofi_wire_key_t *)(void *)pair->info.key)->life ^= 1;
-    shunt_ofi_blob_seal(pair->info.address, OFI_ADDRESS_MAGIC,
-                        sizeof(ofi_wire_address_t), pair->info.address_length);
-    shunt_ofi_blob_seal(pair->info.key, OFI_KEY_MAGIC, sizeof(ofi_wire_key_t),
-                        pair->info.key_length);
+    shunt_blob_seal(pair->info.address, &shunt_ofi_address_kind,
+                    sizeof(ofi_wire_address_t), pair->info.address_length);
+    shunt_blob_seal(pair->info.key, &shunt_ofi_key_kind, sizeof(ofi_wire_key_t),
+                    pair->info.key_length);
     assert_int_equal(try_key(pair, pair->info.key, pair->info.key_length),
                      SHUNT_ERR_UNREACHABLE);
     pair_disconnect(pair, SHUNT_XCLOSE_FLUSH);
@@ -216,8 +216,8 @@ static void a_forged_permission(void **state)
     pair_ask(pair, TARGET_FILL, 0, 2 << 20, 31);
     ((ofi_wire_key_t *)(void *)pair->info.key)->access =
         SHUNT_ACCESS_REMOTE_READ_WRITE;
-    shunt_ofi_blob_seal(pair->info.key, OFI_KEY_MAGIC, sizeof(ofi_wire_key_t),
-                        pair->info.key_length);
+    shunt_blob_seal(pair->info.key, &shunt_ofi_key_kind, sizeof(ofi_wire_key_t),
+                    pair->info.key_length);
     pair_disconnect(pair, SHUNT_XCLOSE_FLUSH);
     pair_connect(pair);
     pattern_fill(pair->memory, 0, 2 << 20, 32);
@@ -394,9 +394,8 @@ static void address_vector_full(void **state)
     while ((count < TEST_COUNT(peers)) && (status == SHUNT_OK)) {
         name[3] = (char)(count % 250); /* a port, or a part of a name */
         name[2] = (char)(count / 250 + 1);
-        shunt_ofi_blob_seal(pair->info.address, OFI_ADDRESS_MAGIC,
-                            sizeof(ofi_wire_address_t),
-                            pair->info.address_length);
+        shunt_blob_seal(pair->info.address, &shunt_ofi_address_kind,
+                        sizeof(ofi_wire_address_t), pair->info.address_length);
         status = pair->host.ops.peer_open(pair->host.xport, pair->info.address,
                                           pair->info.address_length, pair,
                                           &peers[count]);

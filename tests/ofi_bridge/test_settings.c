@@ -361,31 +361,11 @@ static void quirks(void **state)
     assert_string_equal(shunt_ofi_quirk("pigeons")->provider, "");
 }
 
-static void tables_reuse_numbers(void **state)
-{
-    ofi_table_t table = { NULL, 0, 0 };
-    uint32_t slot, i;
-    int things[300];
-
-    (void)state;
-    for (i = 0; i < 300; i++) {
-        assert_true(shunt_ofi_table_put(&table, &things[i], &slot));
-        assert_int_equal(slot, i);
-    }
-    shunt_ofi_table_remove(&table, 17);
-    assert_null(shunt_ofi_table_get(&table, 17));
-    assert_null(shunt_ofi_table_get(&table, 100000));
-    assert_true(shunt_ofi_table_put(&table, &things[0], &slot));
-    assert_int_equal(slot, 17);
-    free(table.entries);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(lists),
                                         cmocka_unit_test(statuses),
                                         cmocka_unit_test(quirks),
-                                        cmocka_unit_test(tables_reuse_numbers),
                                         cmocka_unit_test(all_cases) };
     size_t i;
 

@@ -138,7 +138,8 @@ static shm_address_t an_address(const duo_t *duo)
         shm_address_t a = an_address(_duo);                              \
                                                                          \
         _change;                                                         \
-        shunt_shm_seal(&a.blob, SHM_ADDRESS_MAGIC, sizeof(a));           \
+        shunt_blob_seal(&a.blob, &shunt_shm_address_kind,                \
+                        sizeof(shm_address_t), sizeof(a));               \
         assert_int_equal(try_address((_duo), &a, sizeof(a)), (_status)); \
     } while (0)
 
@@ -173,7 +174,8 @@ static void lying_token(void **state)
     shunt_xpeer_t *peer;
 
     a.token = heap->addr;
-    shunt_shm_seal(&a.blob, SHM_ADDRESS_MAGIC, sizeof(a));
+    shunt_blob_seal(&a.blob, &shunt_shm_address_kind, sizeof(shm_address_t),
+                    sizeof(a));
     assert_int_equal(
         duo->host.ops.peer_open(duo->host.xport, &a, sizeof(a), NULL, &peer),
         SHUNT_OK);
@@ -198,9 +200,11 @@ static void later_versions(void **state)
     } later               = { an_address(duo), 42 };
     shm_address_t earlier = an_address(duo);
 
-    shunt_shm_seal(&later.address.blob, SHM_ADDRESS_MAGIC, sizeof(later));
+    shunt_blob_seal(&later.address.blob, &shunt_shm_address_kind,
+                    sizeof(shm_address_t), sizeof(later));
     assert_int_equal(try_address(duo, &later, sizeof(later)), SHUNT_OK);
-    shunt_shm_seal(&earlier.blob, SHM_ADDRESS_MAGIC, sizeof(earlier) - 8);
+    shunt_blob_seal(&earlier.blob, &shunt_shm_address_kind, sizeof(earlier) - 8,
+                    sizeof(earlier) - 8);
     assert_int_equal(try_address(duo, &earlier, sizeof(earlier) - 8),
                      SHUNT_ERR_VERSION);
 }
@@ -218,7 +222,8 @@ static shm_packed_key_t a_key(const duo_t *duo)
         shm_packed_key_t k = a_key(_duo);                            \
                                                                      \
         _change;                                                     \
-        shunt_shm_seal(&k.blob, SHM_KEY_MAGIC, sizeof(k));           \
+        shunt_blob_seal(&k.blob, &shunt_shm_key_kind,                \
+                        sizeof(shm_packed_key_t), sizeof(k));        \
         assert_int_equal(try_key((_duo), &k, sizeof(k)), (_status)); \
     } while (0)
 

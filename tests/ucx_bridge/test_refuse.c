@@ -78,8 +78,8 @@ static ucx_wire_address_t *address_of(pair_t *pair)
 
 static shunt_status_t try_changed(pair_t *pair)
 {
-    shunt_ucx_blob_seal(pair->info.address, UCX_ADDRESS_MAGIC,
-                        sizeof(ucx_wire_address_t), pair->info.address_length);
+    shunt_blob_seal(pair->info.address, &shunt_ucx_address_kind,
+                    sizeof(ucx_wire_address_t), pair->info.address_length);
     return try_peer(pair, pair->info.address, pair->info.address_length);
 }
 
@@ -119,10 +119,10 @@ static void another_life_does_not_answer(void **state)
 
     address_of(pair)->life ^= 1;
     ((ucx_wire_key_t *)(void *)pair->info.key)->life ^= 1;
-    shunt_ucx_blob_seal(pair->info.address, UCX_ADDRESS_MAGIC,
-                        sizeof(ucx_wire_address_t), pair->info.address_length);
-    shunt_ucx_blob_seal(pair->info.key, UCX_KEY_MAGIC, sizeof(ucx_wire_key_t),
-                        pair->info.key_length);
+    shunt_blob_seal(pair->info.address, &shunt_ucx_address_kind,
+                    sizeof(ucx_wire_address_t), pair->info.address_length);
+    shunt_blob_seal(pair->info.key, &shunt_ucx_key_kind, sizeof(ucx_wire_key_t),
+                    pair->info.key_length);
     assert_int_equal(try_key(pair, pair->info.key, pair->info.key_length),
                      SHUNT_ERR_UNREACHABLE);
     pair_disconnect(pair, SHUNT_XCLOSE_FLUSH);
@@ -198,8 +198,8 @@ static void a_forged_permission(void **state)
     pair_ask(pair, TARGET_FILL, 0, 2 << 20, 31);
     ((ucx_wire_key_t *)(void *)pair->info.key)->access =
         SHUNT_ACCESS_REMOTE_READ_WRITE;
-    shunt_ucx_blob_seal(pair->info.key, UCX_KEY_MAGIC, sizeof(ucx_wire_key_t),
-                        pair->info.key_length);
+    shunt_blob_seal(pair->info.key, &shunt_ucx_key_kind, sizeof(ucx_wire_key_t),
+                    pair->info.key_length);
     pair_disconnect(pair, SHUNT_XCLOSE_FLUSH);
     pair_connect(pair);
     pattern_fill(pair->memory, 0, 2 << 20, 32);

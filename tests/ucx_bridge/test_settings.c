@@ -330,31 +330,10 @@ static void statuses(void **state)
     assert_int_equal(shunt_ucx_status(UCS_ERR_NO_RESOURCE), SHUNT_ERR_AGAIN);
 }
 
-static void tables_reuse_numbers(void **state)
-{
-    ucx_table_t table = { NULL, 0, 0 };
-    uint32_t slot, i;
-    int things[300];
-
-    (void)state;
-    for (i = 0; i < 300; i++) {
-        assert_true(shunt_ucx_table_put(&table, &things[i], &slot));
-        assert_int_equal(slot, i);
-    }
-    shunt_ucx_table_remove(&table, 17);
-    assert_null(shunt_ucx_table_get(&table, 17));
-    assert_null(shunt_ucx_table_get(&table, 100000));
-    assert_true(shunt_ucx_table_put(&table, &things[0], &slot));
-    assert_int_equal(slot, 17);
-    assert_ptr_equal(shunt_ucx_table_get(&table, 299), &things[299]);
-    free(table.entries);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(lists),
                                         cmocka_unit_test(statuses),
-                                        cmocka_unit_test(tables_reuse_numbers),
                                         cmocka_unit_test(all_cases) };
     size_t i;
 

@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Numbers for pointers. */
 #include "config.h"
+
+#include "base/table.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "ofi_bridge/ofi_bridge.h"
+enum {
+    FIRST_ROOM = 16
+};
 
-static bool grow(ofi_table_t *table)
+static bool grow(shunt_table_t *table, uint32_t limit)
 {
-    uint32_t room = table->room == 0 ? 16 : table->room * 2;
-    void **more   = NULL;
+    uint32_t room = table->room == 0 ? FIRST_ROOM : table->room * 2;
+    void **more;
 
-    if (room <= (uint32_t)1 << OFI_SLOT_BITS)
-        more = realloc(table->entries, room * sizeof(*more));
+    if (table->room >= limit)
+        return false;
+    more = realloc(table->entries, room * sizeof(*more));
     if (more == NULL)
         return false;
     memset(more + table->room, 0, (room - table->room) * sizeof(*more));
@@ -22,13 +26,14 @@ static bool grow(ofi_table_t *table)
     return true;
 }
 
-bool shunt_ofi_table_put(ofi_table_t *table, void *entry, uint32_t *slot_p)
+bool shunt_table_put(shunt_table_t *table, uint32_t limit, void *entry,
+                     uint32_t *slot_p)
 {
     uint32_t slot = table->hint;
 
     while ((slot < table->room) && (table->entries[slot] != NULL))
         slot++;
-    if ((slot == table->room) && !grow(table))
+    if ((slot == table->room) && !grow(table, limit))
         return false;
     table->entries[slot] = entry;
     table->hint          = slot + 1;
@@ -36,7 +41,7 @@ bool shunt_ofi_table_put(ofi_table_t *table, void *entry, uint32_t *slot_p)
     return true;
 }
 
-void shunt_ofi_table_remove(ofi_table_t *table, uint32_t slot)
+void shunt_table_remove(shunt_table_t *table, uint32_t slot)
 {
     table->entries[slot] = NULL;
     if (slot < table->hint)

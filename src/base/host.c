@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where this process is: a loopback device, or shared memory, reaches no
- * further. */
 #include "config.h"
+
+#include "base/host.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,10 +11,9 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "ofi_bridge/ofi_bridge.h"
 
 /* First line of a small file. */
-static bool first_line(const char *path, char *text, int room)
+static bool read_line(const char *path, char *text, int room)
 {
     FILE *file = fopen(path, "re");
     bool ok;
@@ -26,7 +25,7 @@ static bool first_line(const char *path, char *text, int room)
     return ok;
 }
 
-/* 32 hex digits with dashes between them. */
+/* 90497bca-e66f-44ec-a3da-1bd531b77468: hex digits, dashes skipped. */
 static bool parse_uuid(const char *text, uint8_t id[16])
 {
     unsigned count = 0;
@@ -44,42 +43,57 @@ static bool parse_uuid(const char *text, uint8_t id[16])
     return true;
 }
 
-shunt_status_t shunt_ofi_host(ofi_wire_address_t *wire)
+shunt_status_t shunt_host_boot_id(uint8_t id[16])
 {
     static const char path[] = "/proc/sys/kernel/random/boot_id";
     char text[64];
-    struct stat st;
 
-    if (!first_line(path, text, sizeof(text)) ||
-        !parse_uuid(text, wire->boot_id))
+    if (!read_line(path, text, sizeof(text)))
         return shunt_error(SHUNT_ERR_CONTEXT,
-                           "%s does not say which host this is: %m", path);
-    if (stat("/proc/self/ns/net", &st) != 0)
-        return shunt_error(SHUNT_ERR_CONTEXT, "/proc/self/ns/net: %m");
-    wire->netns_dev = st.st_dev;
-    wire->netns_ino = st.st_ino;
+                           "%s does not say which host this is: %m (is /proc "
+                           "mounted?)",
+                           path);
+    if (!parse_uuid(text, id))
+        return shunt_error(SHUNT_ERR_CONTEXT,
+                           "%s says \"%s\": 32 hex digits expected", path,
+                           text);
     return SHUNT_OK;
 }
 
-bool shunt_ofi_is_loopback(const char *interface)
+shunt_status_t shunt_host_netns(uint64_t *dev_p, uint64_t *ino_p)
+{
+    struct stat st;
+
+    if (stat("/proc/self/ns/net", &st) != 0)
+        return shunt_error(SHUNT_ERR_CONTEXT, "/proc/self/ns/net: %m");
+    *dev_p = st.st_dev;
+    *ino_p = st.st_ino;
+    return SHUNT_OK;
+}
+
+bool shunt_host_is_loopback(const char *interface)
 {
     static const unsigned long loopback = 0x8; /* IFF_LOOPBACK */
     char path[128], text[32];
 
     snprintf(path, sizeof(path), "/sys/class/net/%.64s/flags", interface);
-    if (!first_line(path, text, sizeof(text)))
+    if (!read_line(path, text, sizeof(text)))
         return strcmp(interface, "lo") == 0;
     return (strtoul(text, NULL, 16) & loopback) != 0;
 }
 
-shunt_status_t shunt_ofi_random(void *bytes, size_t length)
+shunt_status_t shunt_host_random(void *bytes, size_t length)
 {
+    size_t have = 0;
     ssize_t got;
 
-    do {
-        got = getrandom(bytes, length, 0);
-    } while ((got < 0) && (errno == EINTR));
-    if (got != (ssize_t)length)
-        return shunt_error(SHUNT_ERR_CONTEXT, "getrandom: %m");
+    while (have < length) {
+        got = getrandom((char *)bytes + have, length - have, 0);
+        if ((got < 0) && (errno == EINTR))
+            continue;
+        if (got < 0)
+            return shunt_error(SHUNT_ERR_CONTEXT, "getrandom: %m");
+        have += (size_t)got;
+    }
     return SHUNT_OK;
 }
