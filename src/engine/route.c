@@ -3,6 +3,7 @@
  * first use, by whoever needs them first. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -177,6 +178,35 @@ static uint32_t next_rank(const peer_t *peer, int64_t above)
     return best;
 }
 
+/* "a, b, c" in a room that may be too small; "none" without any. */
+static void list_name(char *text, size_t room, const char *name)
+{
+    size_t used = strlen(text);
+
+    snprintf(text + used, room - used, "%s%s", used == 0 ? "" : ", ", name);
+}
+
+static shunt_status_t nothing_in_common(const peer_t *peer,
+                                        const remote_region_t *region)
+{
+    const shunt_engine_t *engine = peer->engine;
+    char ours[200] = "", theirs[200] = "";
+    uint32_t i;
+
+    for (i = 0; i < engine->rail_count; i++)
+        if ((engine->rails[i]->attr.flags & SHUNT_XPORT_SELF_ONLY) == 0)
+            list_name(ours, sizeof(ours), engine->rails[i]->name);
+    for (i = 0; i < region->key_count; i++)
+        list_name(theirs, sizeof(theirs), region->keys[i].rail);
+    return shunt_error(SHUNT_ERR_NOT_SUPPORTED_TRANSPORT,
+                       "no rail reaches the memory %#llx of %s: ours are %s, "
+                       "it is at %s (SHUNT_TRANSPORTS and shunt_info at both "
+                       "ends; SHUNT_LOG=debug says why each was left out)",
+                       (unsigned long long)region->addr, peer->name,
+                       ours[0] == '\0' ? "none" : ours,
+                       theirs[0] == '\0' ? "none" : theirs);
+}
+
 static shunt_status_t build(peer_t *peer, remote_region_t *region,
                             const route_t **route_p)
 {
@@ -194,11 +224,7 @@ static shunt_status_t build(peer_t *peer, remote_region_t *region,
     if (route->count == 0) {
         free(route);
         if (why == SHUNT_ERR_NOT_SUPPORTED_TRANSPORT)
-            return shunt_error(why,
-                               "no rail of ours reaches the memory %#lx of "
-                               "%s: see SHUNT_LOG=debug for why each was left "
-                               "out",
-                               (unsigned long)region->addr, peer->name);
+            return nothing_in_common(peer, region);
         return shunt_error(why, "no session to %s now", peer->name);
     }
     /* give back the room that was not needed; shrinking does not fail */

@@ -104,6 +104,36 @@ static void name_taken(void **state)
     assert_null(engine);
 }
 
+/* Both lists are named: ours, and where the memory is. */
+static void no_rail_in_common(void **state)
+{
+    const pair_t *pair        = *state;
+    shunt_engine_opts_t apart = { .size       = sizeof(apart),
+                                  .transports = "loopback" };
+    shunt_engine_attr_t attr  = { .size = sizeof(attr) };
+    shunt_request_t request   = pair_request(pair, SHUNT_OP_WRITE, 0, 64);
+    shunt_engine_h alone      = NULL;
+    shunt_segment_t segment;
+    shunt_batch_t batch;
+    void *memory;
+
+    assert_ok(shunt_engine_create(NULL, NULL, &apart, &alone));
+    assert_ok(shunt_mem_alloc(alone, 4096, NULL, &memory));
+    assert_ok(shunt_engine_query(alone, &attr));
+    assert_ok(shunt_segment_open(pair->a, attr.name, &segment));
+    request.segment = segment;
+    request.remote  = (uint64_t)(uintptr_t)memory;
+    assert_ok(shunt_batch_alloc(pair->a, 1, NULL, &batch));
+    assert_status(shunt_batch_submit(pair->a, batch, &request, 1),
+                  SHUNT_ERR_NOT_SUPPORTED_TRANSPORT);
+    assert_said("ours are shm");
+    assert_said("it is at none");
+    assert_said(attr.name);
+    assert_ok(shunt_batch_free(pair->a, batch));
+    assert_ok(shunt_segment_close(pair->a, segment));
+    assert_ok(shunt_engine_destroy(alone));
+}
+
 static void bad_registration(void **state)
 {
     const pair_t *pair      = *state;
@@ -376,6 +406,7 @@ int main(void)
         cmocka_unit_test(bad_creation),
         cmocka_unit_test(bad_configuration),
         with_pair(name_taken),
+        with_pair(no_rail_in_common),
         with_pair(bad_registration),
         with_pair(bad_segments),
         with_pair(bad_batches),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The bridge beside a plain loop of fi_write() with the same window, between
- * two processes that both poll: how much the bridge costs. Not a test; prints
- * one line for each.
+/* The bridge beside a plain loop of fi_writemsg() with the same window and the
+ * same promise (FI_DELIVERY_COMPLETE where the provider has it: without, some
+ * say that a write is complete when it has left), between two processes that
+ * both poll: how much the bridge costs. Not a test; prints one line for each.
  *
  *   plain PROVIDER SIZE WINDOW SECONDS [ROUNDS] */
 #include "config.h"
@@ -135,6 +136,24 @@ static void plain_target(const setting_t *set)
         fi_cq_read(plain.cq, &entry, 1);
 }
 
+static ssize_t plain_write(const plain_t *plain, const setting_t *set,
+                           fi_addr_t peer, const hello_t *hello, size_t at)
+{
+    void *desc              = fi_mr_desc(plain->mr);
+    struct iovec here       = { set->memory + at, set->size };
+    struct fi_rma_iov there = { hello->base + at, set->size, hello->key };
+    struct fi_msg_rma msg   = { .msg_iov       = &here,
+                                .desc          = &desc,
+                                .iov_count     = 1,
+                                .addr          = peer,
+                                .rma_iov       = &there,
+                                .rma_iov_count = 1 };
+
+    return fi_writemsg(plain->ep, &msg,
+                       FI_COMPLETION | (plain->info->tx_attr->op_flags &
+                                        FI_DELIVERY_COMPLETE));
+}
+
 static void plain_source(const setting_t *set)
 {
     struct fi_cq_msg_entry entries[16];
@@ -151,9 +170,7 @@ static void plain_source(const setting_t *set)
     while ((start == 0) || (shunt_clock_ns() < end)) {
         at = (posted % set->window) * set->size;
         if ((posted - done < set->window) &&
-            (fi_write(plain.ep, set->memory + at, set->size,
-                      fi_mr_desc(plain.mr), peer, hello.base + at, hello.key,
-                      NULL) == 0))
+            (plain_write(&plain, set, peer, &hello, at) == 0))
             posted++;
         got = fi_cq_read(plain.cq, entries, 16);
         must((got > 0) || (got == -FI_EAGAIN), "fi_cq_read");
