@@ -171,7 +171,7 @@ typedef struct bench_row {
     double gbps_min, gbps_max;
     double p50_min, p50_max;
     bool verified;
-    double vs_memcpy, vs_process_vm, vs_tcp; /* 0: not known */
+    double vs_memcpy, vs_process_vm, vs_tcp, vs_fi_write; /* 0: not known */
     char note[128]; /* why a baseline was not measured */
 } bench_row_t;
 

@@ -329,4 +329,5 @@ void bench_base_compare(const bench_row_t rows[BENCH_BASE_KINDS], bool hot,
     row->vs_memcpy     = ratio(row, &rows[hot ? MEMCPY_HOT : MEMCPY_COLD]);
     row->vs_process_vm = ratio(row, &rows[hot ? VM_HOT : VM_COLD]);
     row->vs_tcp        = ratio(row, &rows[TCP]);
+    row->vs_fi_write   = ratio(row, &rows[OFI]);
 }

@@ -61,12 +61,13 @@ void bench_row_summarize(bench_row_t *row, const bench_sample_t *samples,
 static void table_head(const bench_report_t *report)
 {
     fprintf(report->out,
-            "%-16s %-5s %-6s %6s %6s %4s %9s %10s %9s %9s %9s %9s %9s %9s "
+            "%-18s %-5s %-6s %6s %6s %4s %9s %10s %9s %9s %9s %9s %9s %9s "
             "%5s %5s %s%s\n",
             "rail", "op", "mem", "size", "batch", "thr", "GB/s", "kops/s",
             "mean us", "p50", "p90", "p99", "p99.9", "max", "cpu%", "tgt%",
             "verified",
-            report->opts->baseline ? " x memcpy x proc_vm   x tcp" : "");
+            report->opts->baseline ? " x memcpy x proc_vm   x tcp x fi_write"
+                                   : "");
 }
 
 /* Digits where they say something: 0.0042, 1.53, 1530. */
@@ -114,16 +115,17 @@ static void table_figures(const bench_report_t *report, const bench_row_t *row)
             : row->verified  ? "yes"
                              : "no");
     if (report->opts->baseline && !row->is_baseline)
-        fprintf(report->out, " %8s %9s %7s", show_ratio(row->vs_memcpy, b[0]),
-                show_ratio(row->vs_process_vm, b[1]),
-                show_ratio(row->vs_tcp, b[2]));
+        fprintf(
+            report->out, " %8s %9s %7s %10s", show_ratio(row->vs_memcpy, b[0]),
+            show_ratio(row->vs_process_vm, b[1]), show_ratio(row->vs_tcp, b[2]),
+            show_ratio(row->vs_fi_write, b[3]));
 }
 
 static void table_row(const bench_report_t *report, const bench_row_t *row)
 {
     char size[16];
 
-    fprintf(report->out, "%-16s %-5s %-6s %6s %6u %4u", row->rail,
+    fprintf(report->out, "%-18s %-5s %-6s %6s %6u %4u", row->rail,
             bench_op_name(row->op), bench_mem_name(row->mem),
             text_show_size(row->size, size, sizeof(size)), row->batch,
             row->threads);
@@ -141,7 +143,8 @@ static void csv_head(const bench_report_t *report)
 {
     fputs("kind,rail,op,mem,size,batch,threads,runs,gbps,gbps_min,gbps_max,"
           "kops,mean_us,p50_us,p90_us,p99_us,p999_us,max_us,cpu_percent,"
-          "target_cpu_percent,verified,vs_memcpy,vs_process_vm,vs_tcp\n",
+          "target_cpu_percent,verified,vs_memcpy,vs_process_vm,vs_tcp,"
+          "vs_fi_write\n",
           report->out);
 }
 
@@ -151,13 +154,13 @@ static void csv_row(const bench_report_t *report, const bench_row_t *row)
 
     fprintf(report->out,
             "%s,%s,%s,%s,%zu,%u,%u,%u,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,%.6g,"
-            "%.6g,%.6g,%.4g,%.4g,%s,%.4g,%.4g,%.4g\n",
+            "%.6g,%.6g,%.4g,%.4g,%s,%.4g,%.4g,%.4g,%.4g\n",
             row->is_baseline ? "baseline" : "shunt", row->rail,
             bench_op_name(row->op), bench_mem_name(row->mem), row->size,
             row->batch, row->threads, row->runs, m->gbps, row->gbps_min,
             row->gbps_max, m->kops, m->mean, m->p50, m->p90, m->p99, m->p999,
             m->max, m->cpu, m->cpu_target, row->verified ? "yes" : "no",
-            row->vs_memcpy, row->vs_process_vm, row->vs_tcp);
+            row->vs_memcpy, row->vs_process_vm, row->vs_tcp, row->vs_fi_write);
 }
 
 /* ---- JSON --------------------------------------------------------------- */
@@ -197,6 +200,8 @@ static void json_figures(const bench_report_t *report, const bench_row_t *row)
                 ", \"vs_memcpy\": %.4g, \"vs_process_vm\": %.4g, "
                 "\"vs_tcp\": %.4g",
                 row->vs_memcpy, row->vs_process_vm, row->vs_tcp);
+    if (row->vs_fi_write > 0)
+        fprintf(report->out, ", \"vs_fi_write\": %.4g", row->vs_fi_write);
 }
 
 static void json_row(const bench_report_t *report, const bench_row_t *row)
