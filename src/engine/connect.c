@@ -4,6 +4,7 @@
  * libraries do at a first message is done. All segments at once. */
 #include "config.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -11,7 +12,8 @@
 
 enum {
     READS_MAX = 1024, /* at once */
-    STRIDE    = 64    /* bytes of scratch for each: a line of its own */
+    STRIDE    = 64,   /* bytes of scratch for each: a line of its own */
+    WHY_MAX   = 512
 };
 
 /* The reads that are to be made. */
@@ -19,15 +21,19 @@ typedef struct contact {
     shunt_engine_t *engine;
     uint64_t deadline;
     shunt_status_t status; /* of the first failure */
+    char why[WHY_MAX];     /* its sentence */
     uint32_t count;
     uint32_t ways[READS_MAX];
     shunt_request_t reads[READS_MAX];
 } contact_t;
 
+/* Right after what failed, while its sentence is this thread's last. */
 static void note(contact_t *contact, shunt_status_t status)
 {
-    if (contact->status == SHUNT_OK)
-        contact->status = status;
+    if ((status == SHUNT_OK) || (contact->status != SHUNT_OK))
+        return;
+    contact->status = status;
+    snprintf(contact->why, sizeof(contact->why), "%s", shunt_last_error());
 }
 
 /* Under connect_lock. LOCAL memory is not told to peers. */
@@ -42,8 +48,20 @@ static shunt_status_t need_scratch(shunt_engine_t *engine)
                            &engine->scratch);
 }
 
+/* Each by itself: a region or a peer that went after it was gathered takes no
+ * other segment's read with it. */
+static void submit_reads(contact_t *contact, shunt_batch_t batch)
+{
+    uint32_t i;
+
+    for (i = 0; i < contact->count; i++)
+        note(contact,
+             shunt_batch_submit_ways(contact->engine, batch, &contact->reads[i],
+                                     &contact->ways[i], 1));
+}
+
 /* Submit what was gathered, wait for its end: the deadline ends it. */
-static shunt_status_t read_batch(contact_t *contact, int64_t timeout_us)
+static void read_batch(contact_t *contact, int64_t timeout_us)
 {
     shunt_engine_h handle    = contact->engine->handle;
     shunt_batch_opts_t opts  = { .size             = sizeof(opts),
@@ -53,18 +71,18 @@ static shunt_status_t read_batch(contact_t *contact, int64_t timeout_us)
     shunt_batch_t batch;
 
     status = shunt_batch_alloc(handle, contact->count, &opts, &batch);
-    if (status != SHUNT_OK)
-        return status;
-    status = shunt_batch_submit_ways(contact->engine, batch, contact->reads,
-                                     contact->ways, contact->count);
-    if (status == SHUNT_OK)
-        status = shunt_batch_wait(handle, batch, -1, &end);
+    if (status != SHUNT_OK) {
+        note(contact, status);
+        return;
+    }
+    submit_reads(contact, batch);
+    status = shunt_batch_wait(handle, batch, -1, &end);
     if ((status == SHUNT_OK) && (end.status != SHUNT_OK))
         status =
             shunt_error(end.status, "not all of %u ways could be connected: %s",
                         end.tasks, shunt_status_text(end.status));
+    note(contact, status);
     shunt_batch_free(handle, batch);
-    return status;
 }
 
 static void read_all(contact_t *contact)
@@ -78,7 +96,7 @@ static void read_all(contact_t *contact)
         timeout_us = contact->deadline <= now
                          ? 1
                          : (int64_t)((contact->deadline - now) / 1000 + 1);
-    note(contact, read_batch(contact, timeout_us));
+    read_batch(contact, timeout_us);
     contact->count = 0;
 }
 
@@ -99,64 +117,52 @@ static void add_read(contact_t *contact, shunt_segment_t id, uint64_t addr,
 }
 
 /* Make the route of each region; a read for each path that no region before it
- * had. Inside srcu. False: there is no more room, `*at` comes next. */
-static bool add_regions(contact_t *contact, shunt_segment_t id, peer_t *peer,
-                        uint64_t *paths, uint32_t *at)
+ * had, so there are at most PATHS_MAX. Inside srcu. */
+static void add_regions(contact_t *contact, shunt_segment_t id, peer_t *peer)
 {
     const view_t *view =
         atomic_load_explicit(&peer->view, memory_order_acquire);
+    uint64_t paths = 0;
     const route_t *route;
     shunt_status_t status;
-    uint32_t way;
+    uint32_t at, way;
 
-    for (; *at < view->count; (*at)++) {
-        if (contact->count + PATHS_MAX > READS_MAX)
-            return false;
-        status = shunt_route_make(peer, view->regions[*at], &route);
+    for (at = 0; at < view->count; at++) {
+        status = shunt_route_make(peer, view->regions[at], &route);
         note(contact, status);
         for (way = 0; (status == SHUNT_OK) && (way < route->count); way++) {
             uint64_t bit = UINT64_C(1) << route->reach[way].path->bit;
 
-            if ((*paths & bit) == 0)
-                add_read(contact, id, view->regions[*at]->addr, way);
-            *paths |= bit;
+            if ((paths & bit) == 0)
+                add_read(contact, id, view->regions[at]->addr, way);
+            paths |= bit;
         }
     }
-    return true;
 }
 
+/* There is room for PATHS_MAX reads. */
 static void add_segment(contact_t *contact, shunt_segment_t id)
 {
     shunt_engine_t *engine = contact->engine;
-    uint64_t paths         = 0;
-    uint32_t at            = 0;
-    bool all               = false;
-    segment_t *segment;
-    peer_t *peer;
+    unsigned ticket        = shunt_srcu_enter(&engine->srcu);
+    segment_t *segment     = shunt_segment_of(engine, id);
+    peer_t *peer           = NULL;
 
-    while (!all) {
-        unsigned ticket = shunt_srcu_enter(&engine->srcu);
-
-        segment = shunt_segment_of(engine, id);
-        peer    = segment == NULL
-                      ? NULL
-                      : atomic_load_explicit(&segment->peer, memory_order_acquire);
-        if (peer == NULL)
-            note(contact, shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
-                                      "segment %#llx is not open",
-                                      (unsigned long long)id));
-        else if (atomic_load_explicit(&peer->gone, memory_order_acquire))
-            note(contact, shunt_error(SHUNT_ERR_ENDPOINT,
-                                      "the engine %s is gone: refresh or open "
-                                      "the segment to find its next life",
-                                      peer->name));
-        all = (peer == NULL) || peer->self ||
-              atomic_load_explicit(&peer->gone, memory_order_acquire) ||
-              add_regions(contact, id, peer, &paths, &at);
-        shunt_srcu_leave(&engine->srcu, ticket);
-        if (!all)
-            read_all(contact);
-    }
+    if (segment != NULL)
+        peer = atomic_load_explicit(&segment->peer, memory_order_acquire);
+    if (peer == NULL)
+        note(contact,
+             shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
+                         "segment %#llx is not open", (unsigned long long)id));
+    else if (atomic_load_explicit(&peer->gone, memory_order_acquire))
+        note(contact,
+             shunt_error(SHUNT_ERR_ENDPOINT,
+                         "the engine %s is gone: refresh or open the segment "
+                         "to find its next life",
+                         peer->name));
+    else if (!peer->self)
+        add_regions(contact, id, peer);
+    shunt_srcu_leave(&engine->srcu, ticket);
 }
 
 shunt_status_t shunt_segment_connect(shunt_engine_h handle,
@@ -190,6 +196,8 @@ shunt_status_t shunt_segment_connect(shunt_engine_h handle,
     read_all(contact);
     pthread_mutex_unlock(&engine->connect_lock);
     status = contact->status;
+    if (status != SHUNT_OK)
+        shunt_error(status, "%s", contact->why);
     free(contact);
     return status;
 }

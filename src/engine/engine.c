@@ -192,14 +192,17 @@ static shunt_status_t open_parts(shunt_engine_t *engine, const char *name,
     return status;
 }
 
-/* The two threads use the control channel, so they end before it; what it
- * still tells them, they find nobody to do. */
+/* Whoever hands work on ends before the one who takes it: progress gives failed
+ * slices to the mender, the mender asks the control channel about peers. While
+ * the channel closes it may still wake either thread, hence the descriptors
+ * after it. A slice belongs to an unfinished task: when all have ended, the
+ * mender leaves none behind. */
 static void close_parts(shunt_engine_t *engine)
 {
     if (engine->control != NULL)
         shunt_store_remove(engine->store, engine->name);
-    shunt_mender_stop(engine);
     shunt_progress_stop(engine);
+    shunt_mender_stop(engine);
     if (engine->control != NULL)
         shunt_control_close(engine->control);
     shunt_progress_cleanup(engine);

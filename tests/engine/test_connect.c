@@ -3,14 +3,18 @@
 #include "config.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "engine/pair.h"
 
 enum {
-    MANY  = 16,
-    RAILS = 64
+    MANY   = 16,
+    RAILS  = 64,
+    ROUNDS = 3000,
+    AFTER  = 31 /* times the good segment is listed after the other */
 };
 
 static uint64_t posts_to(shunt_engine_h engine, shunt_segment_t segment,
@@ -63,7 +67,7 @@ static void what_needs_nothing(void **state)
 static void refusals(void **state)
 {
     const pair_t *pair     = *state;
-    shunt_segment_t list[] = { pair->segment, 0x100000007 };
+    shunt_segment_t list[] = { pair->segment, 0x100000007, 0x200000009 };
     unsigned rails;
 
     assert_status(shunt_segment_connect(NULL, list, 1, 0),
@@ -74,6 +78,10 @@ static void refusals(void **state)
                   SHUNT_ERR_INVALID_ARGUMENT);
     /* the good one is connected all the same */
     assert_status(shunt_segment_connect(pair->a, list, 2, 10000000),
+                  SHUNT_ERR_INVALID_ARGUMENT);
+    assert_non_null(strstr(shunt_last_error(), "0x100000007"));
+    /* status and sentence are the first failure's */
+    assert_status(shunt_segment_connect(pair->a, list, 3, 10000000),
                   SHUNT_ERR_INVALID_ARGUMENT);
     assert_non_null(strstr(shunt_last_error(), "0x100000007"));
     assert_true(posts_to(pair->a, pair->segment, &rails) > 0);
@@ -130,6 +138,77 @@ static void threads(void **state)
     }
 }
 
+/* An engine whose only region comes and goes, and who knows of it at once. */
+typedef struct churn {
+    shunt_engine_h from, engine;
+    shunt_segment_t segment; /* engine's, in from */
+    atomic_bool stop;
+    char memory[4096];
+} churn_t;
+
+static void *come_and_go(void *arg)
+{
+    churn_t *churn = arg;
+
+    /* relaxed: nothing is handed over with it */
+    while (!atomic_load_explicit(&churn->stop, memory_order_relaxed))
+        if ((shunt_mem_register(churn->engine, churn->memory,
+                                sizeof(churn->memory), NULL) != SHUNT_OK) ||
+            (shunt_segment_refresh(churn->from, churn->segment) != SHUNT_OK) ||
+            (shunt_mem_unregister(churn->engine, churn->memory) != SHUNT_OK) ||
+            (shunt_segment_refresh(churn->from, churn->segment) != SHUNT_OK))
+            return arg;
+    return NULL;
+}
+
+/* What fails has its sentence, whatever others succeeded or failed after. */
+static void connect_beside(const pair_t *pair, const churn_t *churn)
+{
+    shunt_segment_t list[1 + AFTER];
+    uint64_t before = 0, posts;
+    shunt_status_t status;
+    unsigned failures = 0, rails;
+    int i;
+
+    list[0] = churn->segment;
+    for (i = 1; i <= AFTER; i++)
+        list[i] = pair->segment;
+    for (i = 0; i < ROUNDS; i++) {
+        status = shunt_segment_connect(pair->a, list, 1 + AFTER, 10000000);
+        posts  = posts_to(pair->a, pair->segment, &rails);
+        if (posts < before + AFTER)
+            fail_msg("round %d: %s (%s), and the good segment has %llu posts "
+                     "after %llu",
+                     i, shunt_status_name(status), shunt_last_error(),
+                     (unsigned long long)posts, (unsigned long long)before);
+        before = posts;
+        failures += status != SHUNT_OK;
+    }
+    print_message("%u of %d had a region that had gone\n", failures, ROUNDS);
+}
+
+static void others_are_connected(void **state)
+{
+    const pair_t *pair       = *state;
+    shunt_engine_attr_t attr = { .size = sizeof(attr) };
+    churn_t *churn           = calloc(1, sizeof(*churn));
+    pthread_t id;
+    void *failed;
+
+    assert_non_null(churn);
+    churn->from = pair->a;
+    assert_ok(shunt_engine_create(NULL, "p2p:", NULL, &churn->engine));
+    assert_ok(shunt_engine_query(churn->engine, &attr));
+    assert_ok(shunt_segment_open(pair->a, attr.name, &churn->segment));
+    assert_int_equal(pthread_create(&id, NULL, come_and_go, churn), 0);
+    connect_beside(pair, churn);
+    atomic_store_explicit(&churn->stop, true, memory_order_relaxed);
+    pthread_join(id, &failed);
+    assert_null(failed);
+    assert_ok(shunt_engine_destroy(churn->engine));
+    free(churn);
+}
+
 /* A peer that is gone: an answer, and in time. */
 static void nobody_there(void **state)
 {
@@ -153,6 +232,7 @@ static int run(const char *transports)
         with_pair(refusals),
         with_pair(many_at_once),
         with_pair(threads),
+        with_pair(others_are_connected),
         with_pair(nobody_there),
     };
     shunt_engine_h engine;

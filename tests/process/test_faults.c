@@ -5,10 +5,12 @@
 #include "config.h"
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -293,6 +295,85 @@ static void restarted(void **state)
     close_scene(&scene);
 }
 
+/* Not a byte of what was meant for the life before, now or later. */
+static void assert_untouched(const target_t *target, double seconds)
+{
+    double end = now() + seconds;
+
+    do {
+        assert_true(target_sum(target, target->memory, TARGET_LOAD) == 0);
+        assert_true(target_sum(target, target->heap, TARGET_BYTES) == 0);
+        pause_ms(200);
+    } while (now() < end);
+}
+
+/* Its writes are on their way when the target is killed; the next life is there
+ * before they have ended. True: some of them had not arrived. */
+static bool restart_in_flight(scene_t *scene, bool stopped)
+{
+    char name[SHUNT_NAME_MAX + 1];
+    shunt_batch_t batch;
+    shunt_state_t end;
+
+    memcpy(name, scene->target.name, sizeof(name));
+    memset(scene->local, 1, TARGET_LOAD);
+    if (stopped)
+        target_kill(&scene->target, SIGSTOP);
+    batch = submit(scene, SHUNT_OP_WRITE, 64, TARGET_LOAD / 64);
+    pause_ms(stopped ? 100 : 2);
+    target_kill(&scene->target, SIGKILL);
+    target_start(&scene->target, name, transport);
+    end = finish(scene, batch, 3).state;
+    assert_true((end == SHUNT_STATE_FAILED) || (end == SHUNT_STATE_COMPLETED));
+    return end == SHUNT_STATE_FAILED;
+}
+
+static void reach_next_life(scene_t *scene, bool open)
+{
+    shunt_segment_t again = scene->segment;
+
+    if (open)
+        assert_ok(
+            shunt_segment_open(scene->engine, scene->target.name, &again));
+    else
+        assert_ok(shunt_segment_refresh(scene->engine, again));
+    assert_true(again == scene->segment);
+    assert_int_equal(
+        finish(scene, submit(scene, SHUNT_OP_WRITE, 1, 1000), 10).state,
+        SHUNT_STATE_COMPLETED);
+    assert_true(target_sum(&scene->target, scene->target.memory, TARGET_LOAD) ==
+                1000);
+}
+
+/* The same name, port and often addresses: only the incarnation tells the lives
+ * apart. Every other target is stopped first, so that what it was sent waits in
+ * the network. */
+static void restarted_in_flight(void **state)
+{
+    int persona = personality(0xffffffff), round, failed = 0, same = 0;
+    uint64_t before;
+    scene_t scene;
+
+    (void)state;
+    personality((unsigned long)persona | ADDR_NO_RANDOMIZE);
+    for (round = 0; round < 4; round++) {
+        open_scene(&scene, 0);
+        before = scene.target.memory;
+        finish(&scene, submit(&scene, SHUNT_OP_WRITE, 1, 8), 10);
+        failed += restart_in_flight(&scene, round % 2 != 0);
+        same += scene.target.memory == before;
+        assert_untouched(&scene.target, 0);
+        assert_dead(&scene);
+        assert_untouched(&scene.target, 2);
+        reach_next_life(&scene, round >= 2);
+        close_scene(&scene);
+    }
+    personality((unsigned long)persona);
+    print_message("%d of 4 were in flight, %d had the same address\n", failed,
+                  same);
+    assert_true(failed > 0);
+}
+
 /* ---- stopped ---------------------------------------------------------- */
 
 static void stopped_and_continued(void **state)
@@ -472,6 +553,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(killed_during),
         cmocka_unit_test(killed_after),
         cmocka_unit_test(restarted),
+        cmocka_unit_test(restarted_in_flight),
         cmocka_unit_test(stopped_and_continued),
         cmocka_unit_test(stopped_with_deadline),
         cmocka_unit_test(canceled),
