@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/add-a-transport.md %D%/architecture.md %D%/datapath.md %D%/performance.md %D%/ucx.md
+EXTRA_DIST += %D%/add-a-transport.md %D%/architecture.md %D%/datapath.md %D%/performance.md %D%/providers.md %D%/ucx.md

@@ -9,7 +9,7 @@ AC_DEFUN([SHUNT_NEED_LIB], [
 ])
 
 dnl SHUNT_WITH_LIB(NAME, PKG-CONFIG MODULE, MIN VERSION, HEADER, FUNCTION,
-dnl                LIBS WITHOUT PKG-CONFIG, WHAT FOR, DEBIAN, [DEFAULT=auto])
+dnl                LIBS WITHOUT PKG-CONFIG, WHAT FOR, DEBIAN)
 dnl --with-NAME=auto|yes|no|DIR. "auto" may leave it out; "yes" and DIR stop
 dnl configure when it is not there. Defines HAVE_NAME to 0 or 1, the
 dnl conditional HAVE_NAME, NAME_CFLAGS, NAME_LIBS and shunt_have_NAME ("yes"
@@ -18,8 +18,8 @@ AC_DEFUN([SHUNT_WITH_LIB], [
     m4_pushdef([UP], m4_toupper([$1]))
     AC_ARG_WITH([$1],
         [AS_HELP_STRING([--with-$1=auto|yes|no|DIR],
-            [$7 (default: ]m4_default([$9], [auto])[)])],
-        [], [with_$1=]m4_default([$9], [auto]))
+            [$7 (default: auto)])],
+        [], [with_$1=auto])
     shunt_have_$1=no
     shunt_why_$1=
     UP[]_CFLAGS=

@@ -118,6 +118,7 @@ typedef struct ofi_work {
     ofi_post_t *post;
     shunt_xpeer_t *peer; /* counts the work; NULL when it has gone */
     ofi_push_t *push;
+    uint64_t since; /* a note's: since when its receiver is not ready */
 } ofi_work_t;
 
 /* A name in an address vector, shared by the sessions to it. */
@@ -144,6 +145,7 @@ struct ofi_end {
     unsigned sends;    /* works to send with */
     unsigned receives; /* and to receive with */
     unsigned lost;     /* receives that could not be posted again */
+    bool overrun;      /* the completion queue has lost some */
     unsigned flying;   /* works in libfabric's hands, without receives */
     shunt_link_t idle;
     shunt_link_t busy;
@@ -162,6 +164,7 @@ struct ofi_rail {
     ofi_seen_t seen;
     bool push_reads;
     uint64_t mr_mode;
+    unsigned window; /* posts that may be outstanding to a peer */
     size_t max_piece;
     size_t inject;
     struct fid_fabric *fabric;
@@ -283,6 +286,8 @@ _Static_assert(sizeof(ofi_post_t) <= SHUNT_XOP_PRIV, "fits into a post");
 /* A note that waits to be sent. */
 typedef struct ofi_note {
     shunt_link_t link;
+    uint64_t since; /* ns: since when its receiver is not ready; 0: not so */
+    uint64_t due;   /* ns: not to be sent before; 0: at once */
     ofi_wire_note_t wire;
 } ofi_note_t;
 
@@ -348,12 +353,18 @@ bool shunt_ofi_list_takes(const char *list, const char *name);
 /* What is known of a provider; never NULL. */
 const ofi_quirk_t *shunt_ofi_quirk(const char *provider);
 
+/* One row after the other; NULL: there is no further one. */
+const ofi_quirk_t *shunt_ofi_quirk_at(size_t index);
+
 /* ---- ofi_info.c -------------------------------------------------------- */
 
 /* What the provider offers that the bridge can use; NULL and a reason else.
  * The list is the caller's (fi_freeinfo). */
 struct fi_info *shunt_ofi_info(const char *provider, const ofi_conf_t *conf,
                                char *reason, size_t room);
+
+/* Whether this libfabric has all parts of "core;utility". */
+bool shunt_ofi_has_provider(const char *provider);
 
 /* ---- ofi_device.c ------------------------------------------------------ */
 
@@ -500,6 +511,15 @@ ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, shunt_link_t *list,
 shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
                                    const ofi_wire_note_t *wire,
                                    shunt_xpeer_t *peer);
+
+/* Send the notes of a list whose time has come, as many as are taken. How
+ * many; *status_p: OK, or what ended one of them. */
+unsigned shunt_ofi_notes_send(ofi_end_t *end, const ofi_site_t *site,
+                              shunt_link_t *list, shunt_xpeer_t *peer,
+                              shunt_status_t *status_p);
+
+/* Its receiver was not ready: once more, later. False: not any more. */
+bool shunt_ofi_note_again(const ofi_work_t *work);
 void shunt_ofi_notes_drop(ofi_rail_t *rail, shunt_link_t *list);
 
 /* A note has come in. */

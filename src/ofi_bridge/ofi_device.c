@@ -86,26 +86,14 @@ static bool wanted(const char *wish, const char *name)
            shunt_ofi_list_takes(wish, domain);
 }
 
-/* A domain is listed once for each of its addresses: the first one is it. */
-static void add_domain(listing_t *list, const struct fi_info *info)
+/* One of its devices, once. */
+static void add_domain(listing_t *list, const struct fi_info *info,
+                       const char *name)
 {
-    const char *provider = info->fabric_attr->prov_name;
-    const char *domain   = info->domain_attr->name;
-    const ofi_device_t *other;
-    ofi_device_t *device;
-    char name[512];
+    const char *domain        = info->domain_attr->name;
+    const ofi_device_t *other = owner(list, domain);
+    ofi_device_t *device      = add(list, name);
 
-    snprintf(name, sizeof(name), "%s/%s", provider, domain);
-    if (strlen(name) >= OFI_DEVICE_NAME) {
-        shunt_log(&shunt_ofi_log, SHUNT_LOG_WARN,
-                  "device %s left out: its name is longer than %d characters",
-                  name, OFI_DEVICE_NAME - 1);
-        return;
-    }
-    if (find(list, name) != NULL)
-        return;
-    other  = owner(list, domain);
-    device = add(list, name);
     if (device == NULL)
         return;
     if (!wanted(list->conf.devices, name)) {
@@ -124,6 +112,62 @@ static void add_domain(listing_t *list, const struct fi_info *info)
     }
 }
 
+/* Where on the PCI bus it is; false: not said. */
+static bool pci_of(const struct fi_info *info, char *text, size_t room)
+{
+    const struct fi_pci_attr *pci;
+
+    if ((info->nic == NULL) || (info->nic->bus_attr == NULL) ||
+        (info->nic->bus_attr->bus_type != FI_BUS_PCI))
+        return false;
+    pci = &info->nic->bus_attr->attr.pci;
+    snprintf(text, room, "%04x:%02x:%02x.%x", pci->domain_id, pci->bus_id,
+             pci->device_id, pci->function_id);
+    return true;
+}
+
+/* The name is there already: that is another address of the domain, which is
+ * not needed, or another card. */
+static void add_namesake(listing_t *list, const struct fi_info *info,
+                         const ofi_device_t *first)
+{
+    char own[16], other[16], name[OFI_DEVICE_NAME + 32];
+    ofi_device_t *device;
+
+    if ((first->info == NULL) || !pci_of(info, own, sizeof(own)) ||
+        !pci_of(first->info, other, sizeof(other)) || (strcmp(own, other) == 0))
+        return;
+    snprintf(name, sizeof(name), "%s@%s", first->name, own);
+    if ((strlen(name) >= OFI_DEVICE_NAME) || (find(list, name) != NULL))
+        return;
+    device = add(list, name);
+    if (device != NULL)
+        snprintf(device->reason, sizeof(device->reason),
+                 "another NIC, at PCI %s, has the same name: give it one of "
+                 "its own",
+                 other);
+}
+
+static void add_info(listing_t *list, const struct fi_info *info)
+{
+    const ofi_device_t *same;
+    char name[512];
+
+    snprintf(name, sizeof(name), "%s/%s", info->fabric_attr->prov_name,
+             info->domain_attr->name);
+    if (strlen(name) >= OFI_DEVICE_NAME) {
+        shunt_log(&shunt_ofi_log, SHUNT_LOG_WARN,
+                  "device %s left out: its name is longer than %d characters",
+                  name, OFI_DEVICE_NAME - 1);
+        return;
+    }
+    same = find(list, name);
+    if (same == NULL)
+        add_domain(list, info, name);
+    else
+        add_namesake(list, info, same);
+}
+
 static void add_provider(listing_t *list, const char *provider)
 {
     char reason[160] = "";
@@ -132,13 +176,32 @@ static void add_provider(listing_t *list, const char *provider)
 
     all = shunt_ofi_info(provider, &list->conf, reason, sizeof(reason));
     for (info = all; info != NULL; info = info->next)
-        add_domain(list, info);
+        add_info(list, info);
     if (all == NULL) {
         device = find(list, provider) == NULL ? add(list, provider) : NULL;
         if (device != NULL)
             memcpy(device->reason, reason, sizeof(reason));
     }
     fi_freeinfo(all);
+}
+
+/* A provider that breaks a promise is used only by who names it. */
+static void add_broken(listing_t *list)
+{
+    const ofi_quirk_t *quirk;
+    ofi_device_t *device;
+    size_t i;
+
+    for (i = 0; (quirk = shunt_ofi_quirk_at(i)) != NULL; i++) {
+        if ((quirk->broken == NULL) ||
+            shunt_ofi_list_takes(list->conf.providers, quirk->provider) ||
+            !shunt_ofi_has_provider(quirk->provider))
+            continue;
+        device = add(list, quirk->provider);
+        if (device != NULL)
+            snprintf(device->reason, sizeof(device->reason),
+                     "only if SHUNT_OFI_PROVIDERS names it: %s", quirk->broken);
+    }
 }
 
 static void release(listing_t *list)
@@ -167,6 +230,7 @@ static shunt_status_t make_listing(listing_t *list)
             add_provider(list, provider);
     }
     free(copy);
+    add_broken(list);
     if (!list->failed)
         return SHUNT_OK;
     release(list);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <shunt/engine.h>
 #include "base/clock.h"
 #include "ofi_bridge/ofi_bridge.h"
 
@@ -54,6 +55,9 @@ ofi_guest_t *shunt_ofi_guest_create(ofi_rail_t *rail,
         return NULL;
     if (shunt_ofi_site_get(&rail->serve, name, hello->name_length,
                            &guest->site) != SHUNT_OK) {
+        shunt_log(&shunt_ofi_log, SHUNT_LOG_WARN,
+                  "a session from elsewhere is not let in: %s",
+                  shunt_last_error());
         free(guest);
         return NULL;
     }
@@ -226,25 +230,6 @@ static unsigned run_pushes(ofi_guest_t *guest)
 
 /* ---- answering --------------------------------------------------------- */
 
-static unsigned send_notes(ofi_guest_t *guest)
-{
-    unsigned count = 0;
-    ofi_note_t *note;
-    shunt_status_t status;
-
-    while (!shunt_list_empty(&guest->notes)) {
-        note   = SHUNT_OF(guest->notes.next, ofi_note_t, link);
-        status = shunt_ofi_note_send(&guest->rail->serve, guest->site,
-                                     &note->wire, NULL);
-        if (status == SHUNT_ERR_AGAIN)
-            break;
-        shunt_list_remove(&note->link);
-        shunt_pool_put(&guest->rail->notes, note);
-        count++;
-    }
-    return count;
-}
-
 /* A guest for which libfabric takes nothing, and has nothing, is gone. */
 static bool lost(ofi_guest_t *guest, unsigned count)
 {
@@ -262,8 +247,10 @@ static bool lost(ofi_guest_t *guest, unsigned count)
 unsigned shunt_ofi_guest_run(ofi_guest_t *guest)
 {
     unsigned count = run_pushes(guest);
+    shunt_status_t status; /* a guest that is gone is found out otherwise */
 
-    count += send_notes(guest);
+    count += shunt_ofi_notes_send(&guest->rail->serve, guest->site,
+                                  &guest->notes, NULL, &status);
     if (shunt_list_empty(&guest->notes) && shunt_list_empty(&guest->pushes)) {
         guest->stalled = 0;
         if (guest->leaving)

@@ -9,9 +9,11 @@
 #include "base/conf.h"
 #include "ofi_bridge/ofi_bridge.h"
 
-static const uint64_t needed_caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV |
-                                    FI_READ | FI_WRITE | FI_REMOTE_READ |
-                                    FI_REMOTE_WRITE;
+static const uint64_t needed_caps =
+    FI_MSG | FI_RMA | FI_SEND | FI_RECV | FI_WRITE | FI_REMOTE_WRITE;
+
+/* Without these, the target writes what is to be read. */
+static const uint64_t read_caps = FI_READ | FI_REMOTE_READ;
 
 /* Every mode of registration the bridge knows how to obey. FI_MR_HMEM is not
  * among them: memory of a device is not registered. */
@@ -96,9 +98,9 @@ static struct fi_info *ask_caps(const char *provider, const ofi_conf_t *conf,
 }
 
 static struct fi_info *ask_delivery(const char *provider,
-                                    const ofi_conf_t *conf)
+                                    const ofi_conf_t *conf, uint64_t caps)
 {
-    struct fi_info *hints = make_hints(provider, conf, needed_caps);
+    struct fi_info *hints = make_hints(provider, conf, caps);
 
     if (hints != NULL)
         hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
@@ -120,7 +122,7 @@ static bool has_part(const struct fi_info *list, const char *part,
     return false;
 }
 
-static bool has_provider(const char *provider)
+bool shunt_ofi_has_provider(const char *provider)
 {
     struct fi_info *list = NULL;
     size_t part;
@@ -149,11 +151,19 @@ static const char *lack(const char *provider, const ofi_conf_t *conf)
     ofi_conf_t any = *conf;
 
     any.progress = (char *)"any";
-    if (offers(ask_caps(provider, &any, needed_caps)))
-        return "not with the progress that SHUNT_OFI_PROGRESS asks for";
-    if (offers(ask_caps(provider, &any, FI_MSG)))
-        return "no remote reads and writes (FI_RMA)";
-    return "no reliable endpoint (FI_EP_RDM) on any device that is up";
+    if (!offers(ask_caps(provider, &any, FI_MSG)))
+        return "no reliable endpoint (FI_EP_RDM) on any device that is up";
+    if (!offers(ask_caps(provider, &any, needed_caps)))
+        return "no remote writes (FI_RMA, FI_WRITE)";
+    if ((strcmp(conf->reads, "native") == 0) &&
+        !offers(ask_caps(provider, &any, needed_caps | read_caps)))
+        return "no remote reads (FI_READ), which SHUNT_OFI_READS=native asks "
+               "for";
+    if ((strcmp(conf->visibility, "delivery") == 0) &&
+        !offers(ask_delivery(provider, &any, needed_caps)))
+        return "no FI_DELIVERY_COMPLETE, which SHUNT_OFI_VISIBILITY=delivery "
+               "asks for";
+    return "not with the progress that SHUNT_OFI_PROGRESS asks for";
 }
 
 /* Utility layers are there whatever FI_PROVIDER says: the core decides. */
@@ -177,26 +187,37 @@ static void explain(const char *provider, const ofi_conf_t *conf, char *reason,
                  FI_MAJOR_VERSION, FI_MINOR_VERSION);
     else if (filtered(provider, filter))
         snprintf(reason, room, "left out by FI_PROVIDER=%.100s", filter);
-    else if (has_provider(provider))
+    else if (shunt_ofi_has_provider(provider))
         snprintf(reason, room, "%s: %s", provider, lack(provider, conf));
     else
         snprintf(reason, room, "libfabric %u.%u has no provider %.40s",
                  FI_MAJOR(fi_version()), FI_MINOR(fi_version()), provider);
 }
 
-struct fi_info *shunt_ofi_info(const char *provider, const ofi_conf_t *conf,
-                               char *reason, size_t room)
+static struct fi_info *find(const char *provider, const ofi_conf_t *conf,
+                            uint64_t caps)
 {
     uint32_t flags       = shunt_ofi_quirk(provider)->flags;
     bool any             = strcmp(conf->visibility, "auto") == 0;
     bool delivery        = strcmp(conf->visibility, "delivery") == 0;
     struct fi_info *list = NULL;
 
+    if (delivery || (any && ((flags & OFI_Q_NO_DELIVERY) == 0)))
+        list = ask_delivery(provider, conf, caps);
+    if ((list == NULL) && !delivery)
+        list = ask_caps(provider, conf, caps);
+    return list;
+}
+
+struct fi_info *shunt_ofi_info(const char *provider, const ofi_conf_t *conf,
+                               char *reason, size_t room)
+{
+    struct fi_info *list = NULL;
+
     if (FI_MAJOR(fi_version()) == FI_MAJOR_VERSION) {
-        if (delivery || (any && ((flags & OFI_Q_NO_DELIVERY) == 0)))
-            list = ask_delivery(provider, conf);
-        if ((list == NULL) && !delivery)
-            list = ask_caps(provider, conf, needed_caps);
+        list = find(provider, conf, needed_caps | read_caps);
+        if ((list == NULL) && (strcmp(conf->reads, "native") != 0))
+            list = find(provider, conf, needed_caps);
     }
     if (list == NULL)
         explain(provider, conf, reason, room);

@@ -3,6 +3,7 @@
 #include "config.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -42,21 +43,43 @@ static int try_register(ofi_end_t *end, const struct iovec *range,
     return ret;
 }
 
+enum {
+    LIMIT_TEXT = 32
+};
+
+/* What may have run out, in words. */
+static void say_limits(const ofi_rail_t *rail, char *memlock, char *most)
+{
+    size_t regions      = rail->device.info->domain_attr->mr_cnt;
+    struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+
+    getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (limit.rlim_cur == RLIM_INFINITY)
+        snprintf(memlock, LIMIT_TEXT, "unlimited");
+    else
+        snprintf(memlock, LIMIT_TEXT, "%llu KiB",
+                 (unsigned long long)limit.rlim_cur / 1024);
+    if (regions == 0)
+        snprintf(most, LIMIT_TEXT, "an unknown number of");
+    else
+        snprintf(most, LIMIT_TEXT, "%zu", regions);
+}
+
 static shunt_status_t refused(const ofi_rail_t *rail, const struct iovec *range,
                               int ret)
 {
-    struct rlimit limit = { 0, 0 };
+    char memlock[LIMIT_TEXT], most[LIMIT_TEXT];
 
-    getrlimit(RLIMIT_MEMLOCK, &limit);
-    if ((ret == -FI_ENOMEM) || (ret == -EPERM))
+    if ((ret == -FI_ENOMEM) || (ret == -EPERM)) {
+        say_limits(rail, memlock, most);
         return shunt_error(SHUNT_ERR_LIMIT,
                            "ofi:%s: %zu bytes at %p cannot be registered: %s "
-                           "(memlock is %llu KiB, ulimit -l; these need %zu "
-                           "KiB more)",
+                           "(memlock is %s, ulimit -l, and these need %zu KiB "
+                           "of it; the provider takes %s regions, mr_cnt)",
                            rail->device.name, range->iov_len, range->iov_base,
-                           fi_strerror(-ret),
-                           (unsigned long long)limit.rlim_cur / 1024,
-                           range->iov_len / 1024);
+                           fi_strerror(-ret), memlock,
+                           (range->iov_len + 1023) / 1024, most);
+    }
     return shunt_error(SHUNT_ERR_CONTEXT,
                        "ofi:%s: %zu bytes at %p cannot be registered: %s (is "
                        "all of it mapped?)",
@@ -84,7 +107,10 @@ shunt_status_t shunt_ofi_register(ofi_end_t *end, const struct iovec *range,
 static uint64_t remote_access(const shunt_xmem_t *mem)
 {
     /* local: to be pushed from, and for own posts where one will do */
-    uint64_t access = FI_REMOTE_READ | FI_READ | FI_WRITE;
+    uint64_t access = FI_READ | FI_WRITE;
+
+    if ((mem->rail->device.info->caps & FI_REMOTE_READ) != 0)
+        access |= FI_REMOTE_READ;
 
     if (mem->access == SHUNT_ACCESS_REMOTE_READ_WRITE)
         access |= FI_REMOTE_WRITE;

@@ -66,7 +66,7 @@ void shunt_ofi_nic_options(const ofi_rail_t *rail, struct fid_ep *ep)
     size_t retry = 7;
     int ret;
 
-    if (strcmp(rail->quirk->provider, "efa") != 0)
+    if ((rail->quirk->flags & OFI_Q_RNR_RETRY) == 0)
         return;
     ret = fi_setopt(&ep->fid, FI_OPT_ENDPOINT, FI_OPT_EFA_RNR_RETRY, &retry,
                     sizeof(retry));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/clock.h"
 #include "ofi_bridge/ofi_bridge.h"
 
 ofi_note_t *shunt_ofi_note_add(ofi_rail_t *rail, shunt_link_t *list,
@@ -32,10 +33,10 @@ void shunt_ofi_notes_drop(ofi_rail_t *rail, shunt_link_t *list)
     }
 }
 
-shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
-                                   const ofi_wire_note_t *wire,
-                                   shunt_xpeer_t *peer)
+static shunt_status_t send_note(ofi_end_t *end, const ofi_site_t *site,
+                                const ofi_note_t *note, shunt_xpeer_t *peer)
 {
+    const ofi_wire_note_t *wire = &note->wire;
     bool named =
         (wire->type == OFI_NOTE_HELLO) || (wire->type == OFI_NOTE_PING);
     size_t name      = named ? end->name_length : 0;
@@ -53,6 +54,7 @@ shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
     out->length      = (uint32_t)length;
     out->name_length = (uint32_t)name;
     memcpy(work->room + sizeof(*wire), end->name, name);
+    work->since = note->since;
     ret = fi_send(end->ep, work->room, length, end->slab_desc, site->addr,
                   &work->context);
     if (ret != 0)
@@ -64,6 +66,89 @@ shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
     if ((peer != NULL) && ((ret == 0) || (ret == -FI_EAGAIN)))
         shunt_ofi_peer_took(peer, ret == 0);
     return shunt_ofi_status(ret);
+}
+
+shunt_status_t shunt_ofi_note_send(ofi_end_t *end, const ofi_site_t *site,
+                                   const ofi_wire_note_t *wire,
+                                   shunt_xpeer_t *peer)
+{
+    ofi_note_t note = { .wire = *wire };
+
+    return send_note(end, site, &note, peer);
+}
+
+/* ---- many of them, and again ------------------------------------------- */
+
+unsigned shunt_ofi_notes_send(ofi_end_t *end, const ofi_site_t *site,
+                              shunt_link_t *list, shunt_xpeer_t *peer,
+                              shunt_status_t *status_p)
+{
+    unsigned count = 0;
+    shunt_status_t status;
+    ofi_note_t *note;
+
+    *status_p = SHUNT_OK;
+    while (!shunt_list_empty(list)) {
+        note = SHUNT_OF(list->next, ofi_note_t, link);
+        if ((note->due != 0) && (shunt_clock_ns() < note->due))
+            break;
+        status = send_note(end, site, note, peer);
+        if (status == SHUNT_ERR_AGAIN)
+            break;
+        shunt_list_remove(&note->link);
+        shunt_pool_put(&end->rail->notes, note);
+        count++;
+        if (status != SHUNT_OK)
+            *status_p = status;
+    }
+    return count;
+}
+
+/* Who it is from: that session's notes. NULL: it has gone. */
+static shunt_link_t *notes_of(const ofi_work_t *work, uint64_t session)
+{
+    ofi_rail_t *rail = work->end->rail;
+    ofi_guest_t *guest;
+
+    if (work->end == &rail->reach) {
+        if ((work->peer == NULL) || (work->peer->state != OFI_PEER_OPEN))
+            return NULL;
+        shunt_ofi_peer_attend(work->peer);
+        return &work->peer->notes;
+    }
+    guest = shunt_ofi_guest_find(rail, session);
+    if (guest == NULL)
+        return NULL;
+    shunt_ofi_guest_attend(guest);
+    return &guest->notes;
+}
+
+/* A receiver without a buffer is asked again after half the time for which it
+ * has not been ready, at every tick at last, and given up after a while. */
+bool shunt_ofi_note_again(const ofi_work_t *work)
+{
+    ofi_rail_t *rail     = work->end->rail;
+    uint64_t now         = shunt_clock_ns(), waited, pause;
+    uint64_t limit       = (uint64_t)rail->conf.connect_timeout * 1000;
+    uint64_t longest     = (uint64_t)OFI_TICK_MS * 1000000;
+    ofi_wire_note_t wire = *(const ofi_wire_note_t *)(const void *)work->room;
+    shunt_link_t *list;
+    ofi_note_t *note;
+
+    if (wire.type == OFI_NOTE_PING)
+        return true; /* another one comes */
+    waited = work->since == 0 ? 0 : now - work->since;
+    list   = waited > limit ? NULL : notes_of(work, wire.session);
+    note   = list == NULL
+                 ? NULL
+                 : shunt_ofi_note_add(rail, list, wire.type, wire.session);
+    if (note == NULL)
+        return false;
+    pause       = waited / 2 < longest ? waited / 2 : longest;
+    note->wire  = wire;
+    note->since = now - waited;
+    note->due   = now + pause;
+    return true;
 }
 
 /* ---- what comes back --------------------------------------------------- */

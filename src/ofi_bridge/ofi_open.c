@@ -16,11 +16,18 @@ const shunt_blob_kind_t shunt_ofi_address_kind = { .what = "ofi address",
 
 SHUNT_API extern const shunt_xops_t shunt_transport_plugin;
 
-static const char *const visibility[] = {
-    [OFI_SEEN_DELIVERY] = "write with FI_DELIVERY_COMPLETE",
-    [OFI_SEEN_READBACK] = "write, then a read of its last byte",
-    [OFI_SEEN_MESSAGE]  = "write, then a message and its answer",
-    [OFI_SEEN_PLAIN]    = "write: copied when it completes"
+/* Without, and with reads that the target pushes. */
+static const char *const visibility[][2] = {
+    [OFI_SEEN_DELIVERY] = { "write with FI_DELIVERY_COMPLETE",
+                            "write with FI_DELIVERY_COMPLETE; reads are "
+                            "pushed by the target" },
+    [OFI_SEEN_READBACK] = { "write, then a read of its last byte", "" },
+    [OFI_SEEN_MESSAGE]  = { "write, then a message and its answer",
+                            "write, then a message and its answer; reads are "
+                             "pushed by the target" },
+    [OFI_SEEN_PLAIN]    = { "write: copied when it completes",
+                            "write: copied when it completes; reads are pushed "
+                               "by the target" }
 };
 
 static shunt_status_t refused(const ofi_rail_t *rail, const char *what, int ret)
@@ -71,20 +78,36 @@ static shunt_status_t choose_seen(ofi_rail_t *rail)
 }
 
 /* A READ note has room for a key of 64 bits, not for a raw one. */
+static shunt_status_t choose_reads(ofi_rail_t *rail)
+{
+    const struct fi_info *info = rail->device.info;
+    const char *wish           = rail->conf.reads;
+    bool there                 = (info->caps & FI_READ) != 0;
+
+    if (strcmp(wish, "auto") == 0)
+        rail->push_reads =
+            !there || ((rail->quirk->flags & OFI_Q_READ_BY_PUSH) != 0);
+    else
+        rail->push_reads = strcmp(wish, "push") == 0;
+    if (!rail->push_reads || ((rail->mr_mode & FI_MR_RAW) == 0))
+        return SHUNT_OK;
+    return shunt_error(SHUNT_ERR_CONTEXT,
+                       "ofi:%s: reads cannot be pushed to keys of more than 64 "
+                       "bits (FI_MR_RAW), %s",
+                       rail->device.name,
+                       there ? "set SHUNT_OFI_READS=native"
+                             : "and the provider has no FI_READ");
+}
+
 static shunt_status_t choose(ofi_rail_t *rail)
 {
     const struct fi_info *info = rail->device.info;
-    const char *reads          = rail->conf.reads;
+    shunt_status_t status;
 
-    rail->mr_mode    = (uint64_t)info->domain_attr->mr_mode;
-    rail->push_reads = strcmp(reads, "auto") == 0
-                           ? (rail->quirk->flags & OFI_Q_READ_BY_PUSH) != 0
-                           : strcmp(reads, "push") == 0;
-    if (rail->push_reads && ((rail->mr_mode & FI_MR_RAW) != 0))
-        return shunt_error(SHUNT_ERR_CONTEXT,
-                           "ofi:%s: SHUNT_OFI_READS=push is not possible with "
-                           "FI_MR_RAW",
-                           rail->device.name);
+    rail->mr_mode = (uint64_t)info->domain_attr->mr_mode;
+    status        = choose_reads(rail);
+    if (status != SHUNT_OK)
+        return status;
     rail->key_mask =
         info->domain_attr->mr_key_size >= sizeof(uint64_t)
             ? UINT64_MAX
@@ -152,7 +175,11 @@ static shunt_status_t open_ends(ofi_rail_t *rail)
 {
     shunt_status_t status = shunt_ofi_end_open(rail, &rail->serve);
 
-    return status == SHUNT_OK ? shunt_ofi_end_open(rail, &rail->reach) : status;
+    if (status == SHUNT_OK)
+        status = shunt_ofi_end_open(rail, &rail->reach);
+    rail->window = rail->conf.window < rail->reach.sends ? rail->conf.window
+                                                         : rail->reach.sends;
+    return status;
 }
 
 static shunt_status_t open_pools(ofi_rail_t *rail)
@@ -240,9 +267,13 @@ static shunt_status_t ofi_open(const shunt_xopen_t *params,
     }
     shunt_log(&shunt_ofi_log, SHUNT_LOG_DEBUG,
               "%s: open; %s; reads %s; %u works; pieces of up to %zu bytes",
-              rail->device.name, visibility[rail->seen],
+              rail->device.name, visibility[rail->seen][rail->push_reads],
               rail->push_reads ? "by push" : "native", rail->reach.sends,
               rail->max_piece);
+    if (rail->quirk->broken != NULL)
+        shunt_log(&shunt_ofi_log, SHUNT_LOG_WARN,
+                  "%s is in use because SHUNT_OFI_PROVIDERS names it, but: %s",
+                  rail->device.name, rail->quirk->broken);
     *xport_p = &rail->super;
     return SHUNT_OK;
 }
@@ -258,25 +289,22 @@ static void ofi_close(shunt_xport_t *xport)
 
 static void ofi_attr(shunt_xport_t *xport, shunt_xattr_t *attr)
 {
-    const ofi_rail_t *rail     = shunt_ofi_rail(xport);
-    const struct fid_nic *nic  = rail->device.info->nic;
-    const struct fi_info *info = rail->device.info;
-    uint32_t size              = attr->size;
-    size_t best                = rail->quirk->best_post;
-    shunt_xattr_t full         = { .size         = size,
-                                   .flags        = SHUNT_XPORT_TARGET,
-                                   .max_post     = UINT32_MAX,
-                                   .best_post    = rail->conf.best_post,
-                                   .window       = rail->conf.window,
-                                   .window_bytes = rail->conf.window_bytes,
-                                   .rank         = rail->quirk->rank,
-                                   .visibility   = visibility[rail->seen] };
+    const ofi_rail_t *rail    = shunt_ofi_rail(xport);
+    const struct fid_nic *nic = rail->device.info->nic;
+    uint32_t size             = attr->size;
+    size_t best               = rail->quirk->best_post;
+    shunt_xattr_t full        = { .size         = size,
+                                  .flags        = SHUNT_XPORT_TARGET,
+                                  .max_post     = UINT32_MAX,
+                                  .best_post    = rail->conf.best_post,
+                                  .window       = rail->window,
+                                  .window_bytes = rail->conf.window_bytes,
+                                  .rank         = rail->quirk->rank,
+                                  .visibility =
+                                      visibility[rail->seen][rail->push_reads] };
 
-    (void)info;
     if ((best != 0) && (best < full.window_bytes))
         full.best_post = best;
-    if (full.window > rail->reach.sends)
-        full.window = rail->reach.sends;
     if ((nic != NULL) && (nic->link_attr != NULL))
         full.bandwidth = nic->link_attr->speed / 8;
     memcpy(attr, &full, size < sizeof(full) ? size : sizeof(full));

@@ -235,22 +235,14 @@ static bool let_go(shunt_xpeer_t *peer)
 static unsigned send_notes(shunt_xpeer_t *peer)
 {
     ofi_end_t *end = &peer->rail->reach;
-    unsigned count = 0;
-    ofi_note_t *note;
     shunt_status_t status;
+    unsigned count;
 
-    while (!shunt_list_empty(&peer->notes) && (end->ep != NULL) &&
-           (peer->site != NULL)) {
-        note   = SHUNT_OF(peer->notes.next, ofi_note_t, link);
-        status = shunt_ofi_note_send(end, peer->site, &note->wire, peer);
-        if (status == SHUNT_ERR_AGAIN)
-            break;
-        shunt_list_remove(&note->link);
-        shunt_pool_put(&peer->rail->notes, note);
-        count++;
-        if (status != SHUNT_OK)
-            shunt_ofi_peer_fail(peer, SHUNT_ERR_ENDPOINT);
-    }
+    if ((end->ep == NULL) || (peer->site == NULL))
+        return 0;
+    count = shunt_ofi_notes_send(end, peer->site, &peer->notes, peer, &status);
+    if (status != SHUNT_OK)
+        shunt_ofi_peer_fail(peer, SHUNT_ERR_ENDPOINT);
     return count;
 }
 

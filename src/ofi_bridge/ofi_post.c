@@ -5,18 +5,24 @@
  * flying:  all of it is, and its works or the target's answer will end it */
 #include "config.h"
 
+#include "base/error.h"
 #include "ofi_bridge/ofi_bridge.h"
 
 static shunt_status_t check(const shunt_xpeer_t *peer, const shunt_xop_t *op)
 {
-    const ofi_conf_t *conf  = &peer->rail->conf;
+    const ofi_rail_t *rail  = peer->rail;
     const shunt_xkey_t *key = op->key;
 
     if (peer->state != OFI_PEER_OPEN)
         return peer->error == SHUNT_OK ? SHUNT_ERR_ENDPOINT : peer->error;
-    if ((peer->outstanding >= conf->window) ||
+    if (op->length == 0) /* nothing of it would ever end */
+        return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
+                           "ofi:%s: a post of 0 bytes at 0x%llx: at least 1 "
+                           "expected",
+                           rail->device.name, (unsigned long long)op->remote);
+    if ((peer->outstanding >= rail->window) ||
         ((peer->outstanding > 0) &&
-         (peer->outstanding_bytes + op->length > conf->window_bytes)))
+         (peer->outstanding_bytes + op->length > rail->conf.window_bytes)))
         return SHUNT_ERR_AGAIN;
     if ((op->remote < key->addr) || (op->length > key->length) ||
         (op->remote - key->addr > key->length - op->length))

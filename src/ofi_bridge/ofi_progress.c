@@ -68,6 +68,8 @@ unsigned shunt_ofi_progress(shunt_xport_t *xport)
     if (rail->reopen)
         shunt_ofi_reopen(rail);
     count = look(rail);
+    if (rail->reach.overrun)
+        shunt_ofi_rebuild(rail);
     if (!shunt_list_empty(&rail->guest_work))
         count += shunt_ofi_serve_run(rail);
     if (!shunt_list_empty(&rail->work))

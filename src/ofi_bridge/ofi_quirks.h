@@ -15,7 +15,8 @@ enum {
     OFI_Q_LOCAL        = 1u << 5, /* this host only */
     OFI_Q_NO_WAIT_FD   = 1u << 6, /* a wait object is not to be asked for */
     OFI_Q_ONE_HOST_IP  = 1u << 7, /* on `lo` it reaches this host only */
-    OFI_Q_NO_INJECT    = 1u << 8
+    OFI_Q_NO_INJECT    = 1u << 8,
+    OFI_Q_RNR_RETRY    = 1u << 9 /* FI_OPT_EFA_RNR_RETRY is to be set */
 };
 
 typedef struct ofi_quirk {
@@ -25,6 +26,8 @@ typedef struct ofi_quirk {
     size_t best_post; /* 0: the setting's */
     const char *reason;
     const char *source;
+    const char *broken; /* a promise of the bridge's that it cannot keep: used
+                           only when a setting names it; NULL: none */
 } ofi_quirk_t;
 
 #endif

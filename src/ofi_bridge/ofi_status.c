@@ -11,6 +11,7 @@ shunt_status_t shunt_ofi_status(ssize_t error)
         return SHUNT_OK;
     case FI_EAGAIN:
     case FI_EBUSY:
+    case FI_ENORX: /* the receiver has no buffer posted */
         return SHUNT_ERR_AGAIN;
     case FI_ECANCELED:
         return SHUNT_ERR_FLUSHED;

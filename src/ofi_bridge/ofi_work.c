@@ -56,6 +56,12 @@ void shunt_ofi_work_end(ofi_work_t *work, shunt_status_t status)
     ofi_push_t *push     = work->push;
     ofi_work_kind_t kind = work->kind;
 
+    /* Nothing went wrong, but nothing was done: a note is sent again, and all
+     * else should not need a receiver that is ready. */
+    if (status == SHUNT_ERR_AGAIN)
+        status = (kind == OFI_WORK_NOTE) && shunt_ofi_note_again(work)
+                     ? SHUNT_OK
+                     : SHUNT_ERR_ENDPOINT;
     shunt_ofi_work_put(work);
     if (peer != NULL) {
         peer->works--;
@@ -126,6 +132,24 @@ static void on_error(ofi_end_t *end)
         shunt_ofi_work_end(work, shunt_ofi_status(entry.err));
 }
 
+/* The queue has room for all that may be outstanding (ofi_end.c): that it lost
+ * completions is a defect of the provider's. Nobody will know how the
+ * operations ended, so `reach` is given up and made anew; sessions of others
+ * find out by asking (PING) that they are not answered. */
+static void on_overrun(ofi_end_t *end)
+{
+    if (!end->overrun)
+        shunt_log(&shunt_ofi_log, SHUNT_LOG_ERROR,
+                  "%s: a completion queue of %zu entries was overrun, though "
+                  "no more were outstanding; %s",
+                  end->rail->device.name, end->cq_size,
+                  end == &end->rail->reach
+                      ? "all operations under way are tried again"
+                      : "the rail answers nobody any more: other rails are "
+                        "used (FI_* settings of the provider's queue sizes?)");
+    end->overrun = true;
+}
+
 unsigned shunt_ofi_end_progress(ofi_end_t *end)
 {
     struct fi_cq_msg_entry entries[BATCH];
@@ -140,6 +164,8 @@ unsigned shunt_ofi_end_progress(ofi_end_t *end)
             on_entry(&entries[i]);
         if (got == -FI_EAVAIL)
             on_error(end);
+        if (got == -FI_EOVERRUN)
+            on_overrun(end);
         if (got > 0)
             count += (unsigned)got;
     } while ((got == BATCH) || (got == -FI_EAVAIL));

@@ -24,6 +24,7 @@ enum {
     KIB      = 1 << 10,
     MIB      = 1 << 20,
     ARENA    = 257 * MIB, /* of each side's memory; touched as needed */
+    STREAMED = 255 * MIB, /* from here on of ours, the target's stream goes */
     PATIENCE = 20,        /* seconds, for what has to come */
     BLOB_KEY = SHUNT_XKEY_MAX
 };
@@ -42,6 +43,9 @@ extern bool conf_full; /* also what takes long */
         skip();                  \
     } while (0)
 void conf_say_skip(const char *test);
+
+/* Run those tests of a group that were asked for; how many have failed. */
+int conf_run(const char *group, const struct CMUnitTest *tests, size_t count);
 
 /* True: built to find errors, not to be fast. */
 bool conf_sanitized(void);
@@ -91,8 +95,9 @@ void pattern_fill(void *at, size_t offset, size_t length, uint64_t seed);
 int64_t pattern_check(const void *at, size_t offset, size_t length,
                       uint64_t seed);
 
-int count_fds(void);
-size_t count_heap(void); /* bytes in use; 0: not known */
+/* Open descriptors are in /proc/self/fd, threads in /proc/self/task. */
+int count_entries(const char *folder);
+size_t count_heap(void); /* bytes in use */
 
 /* ---- target.c --------------------------------------------------------- */
 
@@ -208,7 +213,7 @@ void remote_register(link_t *link, remote_t *remote, size_t offset,
 shunt_status_t remote_open(link_t *link, remote_t *remote);
 void remote_unregister(link_t *link, remote_t *remote);
 
-/* Have the target write to our arena in a thread of its own. */
+/* Have the target write to our memory at STREAMED, in a thread of its own. */
 void link_stream(link_t *link, uint64_t posts, size_t bytes, uint64_t seed);
 
 void link_kill(link_t *link);

@@ -296,7 +296,7 @@ void link_stream(link_t *link, uint64_t posts, size_t bytes, uint64_t seed)
              SHUNT_OK,
          "address");
     side_leave(side);
-    request.a              = (uintptr_t)link->local;
+    request.a              = (uintptr_t)link->local + STREAMED;
     request.address_length = (uint32_t)address;
     request.key_length     = (uint32_t)key;
     tell(link, &request, &blobs, &answer);

@@ -135,7 +135,7 @@ enum {
 };
 
 enum {
-    STREAM_PATIENCE = 5 /* seconds; then the session is aborted */
+    STREAM_PATIENCE = 5 /* seconds */
 };
 
 /* Wait for the post that has this place; true: it ended well. */
@@ -144,24 +144,26 @@ static bool reap(target_t *target, xpost_t *post)
     return side_wait(target->side, post, STREAM_PATIENCE) == SHUNT_OK;
 }
 
-/* Our peer is gone, or was slow: whatever is outstanding ends by an abort.
- * Posts that have ended; -1: some have not. */
-static int64_t end_stream(target_t *target, shunt_xpeer_t *peer, xpost_t *posts,
-                          int64_t count)
+/* Posts end by themselves, also when our peer is gone: a rail that has closed
+ * says so. How many have not. */
+static unsigned end_stream(target_t *target, shunt_xpeer_t *peer,
+                           xpost_t *posts, unsigned count)
 {
-    side_t *side = target->side;
-    unsigned left =
-        side_wait_all(side, posts, (unsigned)count, STREAM_PATIENCE);
+    side_t *side  = target->side;
+    unsigned left = side_wait_all(side, posts, count, STREAM_PATIENCE);
 
     side_enter(side);
-    side->host.ops.peer_close(side->host.xport, peer, SHUNT_XCLOSE_ABORT);
+    side->host.ops.peer_close(side->host.xport, peer,
+                              left > 0 ? SHUNT_XCLOSE_ABORT
+                                       : SHUNT_XCLOSE_FLUSH);
     side_leave(side);
     if (left > 0)
         fprintf(stderr,
-                "target: %u posts of a stream are outstanding after "
-                "%d s: aborted\n",
-                left, STREAM_PATIENCE);
-    return side_wait_all(side, posts, (unsigned)count, 5) == 0 ? count : -1;
+                "target: %u posts of a stream are outstanding after %d s; "
+                "%u after an abort\n",
+                left, STREAM_PATIENCE,
+                side_wait_all(side, posts, count, STREAM_PATIENCE));
+    return left;
 }
 
 static int64_t run_stream(target_t *target, shunt_xpeer_t *peer,
@@ -201,7 +203,7 @@ static int64_t run_stream(target_t *target, shunt_xpeer_t *peer,
         }
     }
     if (end_stream(target, peer, posts,
-                   posted < STREAM_DEPTH ? posted : STREAM_DEPTH) < 0)
+                   posted < STREAM_DEPTH ? (unsigned)posted : STREAM_DEPTH) > 0)
         return SHUNT_ERR_TIMEOUT;
     for (; reaped < posted; reaped++)
         good += posts[reaped % STREAM_DEPTH].status == SHUNT_OK;
@@ -284,7 +286,7 @@ void target_obey(target_t *target, const target_request_t *request,
                      request->c);
         break;
     case T_FDS:
-        answer->result = count_fds();
+        answer->result = count_entries("/proc/self/fd");
         break;
     case T_HEAP:
         answer->result = (int64_t)count_heap();

@@ -213,5 +213,5 @@ int run_death_tests(void)
         cmocka_unit_test(death_of_a_client),
     };
 
-    return cmocka_run_group_tests(death_tests, NULL, NULL);
+    return conf_run("death", death_tests, TEST_COUNT(death_tests));
 }

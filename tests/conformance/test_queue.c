@@ -106,5 +106,5 @@ int run_queue_tests(void)
         cmocka_unit_test(queue_has_an_end),
     };
 
-    return cmocka_run_group_tests(queue_tests, NULL, NULL);
+    return conf_run("queue", queue_tests, TEST_COUNT(queue_tests));
 }

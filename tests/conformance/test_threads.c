@@ -78,7 +78,7 @@ static void check_threads(unsigned count)
         workers[i] =
             (worker_t){ .link   = &link,
                         .index  = i,
-                        .rounds = (conf_sanitized() ? 40 : 160) / count };
+                        .rounds = (conf_sanitized() ? 24 : 64) / count };
         assert_int_equal(
             pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]),
             0);
@@ -90,38 +90,24 @@ static void check_threads(unsigned count)
     link_close(&link);
 }
 
-static void threads_1(void **state)
+static void threads_together(void **state)
 {
-    (void)state;
-    check_threads(1);
-}
-
-static void threads_2(void **state)
-{
-    (void)state;
-    check_threads(2);
-}
-
-static void threads_4(void **state)
-{
-    (void)state;
-    check_threads(4);
-}
-
-static void threads_8(void **state)
-{
-    (void)state;
-    check_threads(8);
+    check_threads(*(const unsigned *)*state);
 }
 
 int run_thread_tests(void)
 {
-    const struct CMUnitTest thread_tests[] = {
-        cmocka_unit_test(threads_1),
-        cmocka_unit_test(threads_2),
-        cmocka_unit_test(threads_4),
-        cmocka_unit_test(threads_8),
-    };
+    static const char *const names[] = { "threads_1", "threads_2", "threads_3",
+                                         "threads_4", "threads_5", "threads_6",
+                                         "threads_7", "threads_8" };
+    unsigned counts[THREADS_MAX], i;
+    struct CMUnitTest thread_tests[THREADS_MAX];
 
-    return cmocka_run_group_tests(thread_tests, NULL, NULL);
+    for (i = 0; i < THREADS_MAX; i++) {
+        counts[i]       = i + 1;
+        thread_tests[i] = (struct CMUnitTest){ .name      = names[i],
+                                               .test_func = threads_together,
+                                               .initial_state = &counts[i] };
+    }
+    return conf_run("threads", thread_tests, THREADS_MAX);
 }

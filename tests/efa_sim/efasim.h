@@ -10,7 +10,8 @@
  *   efasim_conf.c      the table of behaviours, and the environment
  *   efasim_info.c      fi_getinfo: devices, limits, what is refused
  *   efasim_fabric.c    entry, fabric
- *   efasim_domain.c    domain, registration, counters
+ *   efasim_domain.c    domain, counters
+ *   efasim_mr.c        registration, keys
  *   efasim_av.c        addresses
  *   efasim_cq.c        completions: swapped, overrun
  *   efasim_ep.c        endpoint: opening, closing, options
@@ -45,6 +46,7 @@ enum {
     EFASIM_TX_BUFFERS = 256,
     EFASIM_RX_BUFFERS = 128,
     EFASIM_SEGMENTS   = 64, /* of one send, at most */
+    EFASIM_RAW_KEY    = 24, /* bytes */
     EFASIM_FOR_EVER   = 7   /* FI_OPT_EFA_RNR_RETRY */
 };
 
@@ -115,6 +117,14 @@ typedef struct efasim_conf {
     uint64_t burst;
     uint64_t unresponsive_ms;
     uint64_t mr_local;
+    uint64_t mr_virt_addr;
+    uint64_t mr_prov_key;
+    uint64_t mr_endpoint;
+    uint64_t mr_raw;
+    uint64_t mr_key_size;
+    uint64_t mr_cnt;
+    uint64_t rnr_option;
+    uint64_t one_name;
     uint64_t delivery;
     uint64_t device_read;
     uint64_t emulated_read;
@@ -194,6 +204,10 @@ typedef struct efasim_mr {
     size_t length;
     uint64_t access;
     size_t slot;
+    uint64_t key;
+    uint64_t desc;
+    efasim_ep_t *ep; /* EFASIM_MR_ENDPOINT: whose it is */
+    bool enabled;
 } efasim_mr_t;
 
 struct efasim_domain {
@@ -204,6 +218,9 @@ struct efasim_domain {
     unsigned refs;
     efasim_mr_t **mrs;
     size_t mr_room;
+    size_t mr_count;
+    uint64_t *maps; /* raw keys; 0: free */
+    size_t map_room;
     efasim_counters_t counters;
     uint64_t random; /* seeds the endpoints */
 };
@@ -371,9 +388,22 @@ struct fi_info *efasim_core_info(const efasim_conf_t *conf);
 int efasim_domain_open(struct fid_fabric *fabric, struct fi_info *info,
                        struct fid_domain **domain_p, void *context);
 
-/* The range is registered under this key with all of this access. */
-bool efasim_mr_covers(const efasim_domain_t *domain, uint64_t key,
-                      const void *addr, size_t length, uint64_t access);
+/* ---- efasim_mr.c ------------------------------------------------------- */
+
+extern struct fi_ops_mr efasim_mr_ops;
+
+/* A local range is registered under this desc with all of this access. */
+bool efasim_mr_covers(const efasim_ep_t *ep, uint64_t desc, const void *addr,
+                      uint64_t length, uint64_t access);
+
+/* Where a peer's address is; NULL: not registered so. */
+char *efasim_mr_place(const efasim_ep_t *ep, uint64_t key, uint64_t addr,
+                      uint64_t length, uint64_t access);
+
+/* EFASIM_MR_RAW: a key of 64 bits for a raw one, which is what the wire has. */
+int efasim_raw_map(efasim_domain_t *domain, const struct fi_mr_map_raw *map);
+int efasim_raw_unmap(efasim_domain_t *domain, uint64_t key);
+bool efasim_raw_find(const efasim_domain_t *domain, uint64_t *key_p);
 
 static inline uint64_t efasim_key_of(void *desc)
 {

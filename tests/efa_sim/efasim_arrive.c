@@ -14,11 +14,6 @@ enum {
     HELD_MAX = EFASIM_RX_BUFFERS / 2
 };
 
-static void *place_of(const efasim_wire_t *wire)
-{
-    return (void *)(uintptr_t)wire->addr;
-}
-
 static void give_back(efasim_ep_t *ep, efasim_packet_t *packet)
 {
     efasim_list_append(&ep->unposted_packets, &packet->link);
@@ -31,13 +26,15 @@ static void acknowledge(efasim_ep_t *ep, const efasim_packet_t *packet,
         efasim_reply(ep, &packet->wire, EFASIM_ACK, status, 0);
 }
 
-static bool allowed(efasim_ep_t *ep, const efasim_wire_t *wire, uint64_t access)
+/* Where it is to go, or come from; NULL: it may not. */
+static char *place_of(efasim_ep_t *ep, const efasim_wire_t *wire,
+                      uint64_t access)
 {
-    if (efasim_mr_covers(ep->domain, wire->key, place_of(wire), wire->length,
-                         access))
-        return true;
-    ep->domain->counters.key_refused++;
-    return false;
+    char *place =
+        efasim_mr_place(ep, wire->key, wire->addr, wire->length, access);
+
+    ep->domain->counters.key_refused += (place == NULL);
+    return place;
 }
 
 /* ---- sends ------------------------------------------------------------- */
@@ -105,8 +102,8 @@ static void take_send(efasim_ep_t *ep, efasim_packet_t *packet)
         return;
     }
     if (ep->conf->mr_local && (wire->length > 0) &&
-        !efasim_mr_covers(ep->domain, receive->desc,
-                          receive->buffer + wire->offset, wire->length, 0)) {
+        !efasim_mr_covers(ep, receive->desc, receive->buffer + wire->offset,
+                          wire->length, 0)) {
         acknowledge(ep, packet, EFASIM_ABORT);
         receive_end(ep, receive, FI_EINVAL, EFASIM_BAD_LKEY);
         return;
@@ -123,12 +120,13 @@ static void take_send(efasim_ep_t *ep, efasim_packet_t *packet)
 static void take_write(efasim_ep_t *ep, efasim_packet_t *packet)
 {
     const efasim_wire_t *wire = &packet->wire;
+    char *place               = place_of(ep, wire, FI_REMOTE_WRITE);
 
-    if (!allowed(ep, wire, FI_REMOTE_WRITE)) {
+    if (place == NULL) {
         acknowledge(ep, packet, EFASIM_BAD_ADDRESS);
         return;
     }
-    memcpy(place_of(wire), packet->payload, wire->length);
+    memcpy(place, packet->payload, wire->length);
     acknowledge(ep, packet, EFASIM_OK);
 }
 
@@ -154,7 +152,7 @@ static void push_early(efasim_ep_t *ep)
 static void take_read(efasim_ep_t *ep, const efasim_wire_t *wire)
 {
     push_early(ep);
-    if (!allowed(ep, wire, FI_REMOTE_READ))
+    if (place_of(ep, wire, FI_REMOTE_READ) == NULL)
         efasim_reply(ep, wire, EFASIM_ACK, EFASIM_BAD_ADDRESS, 0);
     else
         efasim_reply(ep, wire, EFASIM_DATA, EFASIM_OK, 0);
@@ -194,7 +192,7 @@ static void request(efasim_ep_t *ep, efasim_packet_t *packet)
     } else if (room && (wire->kind == EFASIM_WRITE) &&
                ((wire->flags & EFASIM_F_DELIVERY) == 0) &&
                efasim_roll(&ep->random, ep->conf->early) &&
-               allowed(ep, wire, FI_REMOTE_WRITE)) {
+               (place_of(ep, wire, FI_REMOTE_WRITE) != NULL)) {
         acknowledge(ep, packet, EFASIM_OK);
         packet->answered = true;
         ep->domain->counters.early++;
@@ -246,7 +244,7 @@ static void answer(efasim_ep_t *ep, efasim_packet_t *packet)
             (wire->offset + wire->length > op->length))
             return;
         if (ep->conf->mr_local &&
-            !efasim_mr_covers(ep->domain, op->desc, to, wire->length, 0))
+            !efasim_mr_covers(ep, op->desc, to, wire->length, 0))
             wire->status = EFASIM_BAD_LKEY;
         else
             memcpy(to, packet->payload, wire->length);

@@ -89,6 +89,31 @@ static const row_t rows[] = {
       "FI_MR_LOCAL is demanded; an operation whose desc does not cover its "
       "buffer is refused with -FI_EINVAL",
       "fi_efa(7): the efa-direct fabric requires it" },
+    { "EFASIM_MR_VIRT_ADDR", "1", NUMBER, AT(mr_virt_addr), 0, 1,
+      "FI_MR_VIRT_ADDR is demanded; without, remote addresses are offsets",
+      "none: fi_mr(3), other providers" },
+    { "EFASIM_MR_PROV_KEY", "1", NUMBER, AT(mr_prov_key), 0, 1,
+      "FI_MR_PROV_KEY is demanded; without, keys are the user's, and one that "
+      "is in use is refused with -FI_ENOKEY",
+      "none: fi_mr(3), other providers" },
+    { "EFASIM_MR_KEY_SIZE", "8", NUMBER, AT(mr_key_size), 1, 8,
+      "domain_attr->mr_key_size; a longer key of the user's is refused with "
+      "-FI_EKEYREJECTED", "none: fi_domain(3), other providers" },
+    { "EFASIM_MR_ENDPOINT", "0", NUMBER, AT(mr_endpoint), 0, 1,
+      "FI_MR_ENDPOINT is demanded: memory is bound to an endpoint, and is "
+      "nothing to another", "none: fi_cxi(7)" },
+    { "EFASIM_MR_RAW", "0", NUMBER, AT(mr_raw), 0, 1,
+      "FI_MR_RAW is demanded: keys have 24 bytes and are mapped; a domain with "
+      "mapped keys does not close", "none: fi_mr(3), other providers" },
+    { "EFASIM_MR_CNT", "65536", NUMBER, AT(mr_cnt), 1, 1 << 24,
+      "domain_attr->mr_cnt; -FI_ENOMEM for more",
+      "fi_efa(7): regions of a device are limited" },
+    { "EFASIM_RNR_OPTION", "1", NUMBER, AT(rnr_option), 0, 1,
+      "FI_OPT_EFA_RNR_RETRY can be set",
+      "none: other providers do not have it" },
+    { "EFASIM_ONE_NAME", "0", NUMBER, AT(one_name), 0, 1,
+      "all devices have the domain name of the first",
+      "none: fi_getinfo(3) lists a domain once for each of its addresses" },
     { "EFASIM_DELIVERY", "1", NUMBER, AT(delivery), 0, 1,
       "FI_DELIVERY_COMPLETE is offered",
       "fi_efa(7): emulated by the efa fabric, absent from efa-direct" },

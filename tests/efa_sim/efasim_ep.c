@@ -334,7 +334,8 @@ static int ep_setopt(fid_t fid, int level, int name, const void *value,
 {
     efasim_ep_t *ep = ep_of(fid);
 
-    if ((level != FI_OPT_ENDPOINT) || (name != OPT_RNR_RETRY))
+    if ((level != FI_OPT_ENDPOINT) || (name != OPT_RNR_RETRY) ||
+        !ep->conf->rnr_option)
         return -FI_ENOPROTOOPT;
     if (length != sizeof(ep->rnr_retry))
         return -FI_EINVAL;

@@ -8,10 +8,6 @@
 
 #include "efa_sim/efasim.h"
 
-enum {
-    NEEDED_MR = FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY
-};
-
 static const uint64_t base_caps = FI_MSG | FI_RMA | FI_SEND | FI_RECV |
                                   FI_WRITE | FI_REMOTE_WRITE | FI_LOCAL_COMM |
                                   FI_REMOTE_COMM;
@@ -63,17 +59,27 @@ static uint64_t op_flags_of(const efasim_conf_t *conf)
            FI_TRANSMIT_COMPLETE | (conf->delivery ? FI_DELIVERY_COMPLETE : 0);
 }
 
+static int mr_mode_of(const efasim_conf_t *conf)
+{
+    return FI_MR_ALLOCATED | (conf->mr_local ? FI_MR_LOCAL : 0) |
+           (conf->mr_virt_addr ? FI_MR_VIRT_ADDR : 0) |
+           (conf->mr_prov_key ? FI_MR_PROV_KEY : 0) |
+           (conf->mr_endpoint ? FI_MR_ENDPOINT : 0) |
+           (conf->mr_raw ? FI_MR_RAW : 0);
+}
+
 static const char *refuse_domain(const efasim_conf_t *conf,
                                  const struct fi_domain_attr *attr)
 {
-    int needed = NEEDED_MR | (conf->mr_local ? FI_MR_LOCAL : 0);
+    int needed = mr_mode_of(conf);
+    int beyond = FI_MR_LOCAL | FI_MR_ENDPOINT | FI_MR_RAW; /* FI_MR_BASIC */
 
     if (attr == NULL)
         return NULL;
     if ((attr->mr_mode != FI_MR_BASIC) && ((attr->mr_mode & needed) != needed))
-        return "FI_MR_VIRT_ADDR, _ALLOCATED, _PROV_KEY and _LOCAL are needed";
-    if ((attr->mr_mode == FI_MR_BASIC) && conf->mr_local)
-        return "FI_MR_LOCAL is needed";
+        return "a mode of registration that is needed";
+    if ((attr->mr_mode == FI_MR_BASIC) && ((needed & beyond) != 0))
+        return "more than FI_MR_BASIC is needed";
     if (attr->cq_data_size != 0)
         return "no remote completion data";
     return NULL;
@@ -264,8 +270,8 @@ static void fill_domain(struct fi_info *info, const efasim_conf_t *conf,
                               ? FI_RM_ENABLED
                               : asked->resource_mgmt;
     attr->av_type       = FI_AV_TABLE;
-    attr->mr_mode       = NEEDED_MR | (conf->mr_local ? FI_MR_LOCAL : 0);
-    attr->mr_key_size   = sizeof(uint64_t);
+    attr->mr_mode       = mr_mode_of(conf);
+    attr->mr_key_size   = conf->mr_raw ? EFASIM_RAW_KEY : conf->mr_key_size;
     attr->cq_cnt        = 256;
     attr->ep_cnt        = 256;
     attr->tx_ctx_cnt    = 256;
@@ -273,7 +279,7 @@ static void fill_domain(struct fi_info *info, const efasim_conf_t *conf,
     attr->max_ep_tx_ctx = 1;
     attr->max_ep_rx_ctx = 1;
     attr->mr_iov_limit  = 1;
-    attr->mr_cnt        = 65536;
+    attr->mr_cnt        = conf->mr_cnt;
     attr->caps          = FI_LOCAL_COMM | FI_REMOTE_COMM;
 }
 
@@ -285,7 +291,7 @@ static struct fi_info *make_info(const efasim_conf_t *conf, unsigned index,
 
     if (info == NULL)
         return NULL;
-    snprintf(name, sizeof(name), "efasim%u-rdm", index);
+    snprintf(name, sizeof(name), "efasim%u-rdm", conf->one_name ? 0 : index);
     info->caps                      = caps_of(conf);
     info->addr_format               = FI_ADDR_EFA;
     info->ep_attr->type             = FI_EP_RDM;

@@ -45,8 +45,7 @@ static bool covered(efasim_ep_t *ep, const void *buffer, size_t length,
                     void *desc, uint64_t access)
 {
     if (!ep->conf->mr_local || (length == 0) ||
-        efasim_mr_covers(ep->domain, efasim_key_of(desc), buffer, length,
-                         access))
+        efasim_mr_covers(ep, efasim_key_of(desc), buffer, length, access))
         return true;
     ep->domain->counters.desc_refused++;
     EFASIM_WARN(FI_LOG_EP_DATA,
@@ -87,6 +86,9 @@ static ssize_t check(efasim_ep_t *ep, const post_t *post)
         return -FI_EOPNOTSUPP;
     if (((post->flags & FI_DELIVERY_COMPLETE) != 0) && !ep->conf->delivery)
         return -FI_EOPNOTSUPP;
+    if (ep->conf->mr_raw && (post->kind != EFASIM_SEND) &&
+        !efasim_raw_find(ep->domain, &(uint64_t){ post->key }))
+        return -FI_ENOKEY; /* not one of fi_mr_map_raw() */
     if (post->length > longest(ep, post)) {
         ep->domain->counters.too_long++;
         return -FI_EMSGSIZE;
@@ -121,6 +123,8 @@ static void begin(efasim_ep_t *ep, const post_t *post)
     op->length   = post->length;
     op->addr     = post->addr;
     op->key      = post->key;
+    if (ep->conf->mr_raw)
+        efasim_raw_find(ep->domain, &op->key);
     op->context  = post->context;
     op->segments = (post->length + ep->conf->mtu - 1) / ep->conf->mtu;
     if (op->segments == 0)

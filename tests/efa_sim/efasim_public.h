@@ -21,6 +21,7 @@
     _each(queue_full)   /* calls answered with -FI_EAGAIN: no room */       \
     _each(desc_refused) /* FI_MR_LOCAL: buffer not covered by its desc */   \
     _each(key_refused)  /* remote key, range or right that was wrong */     \
+    _each(keys_taken)   /* registrations with a key that is in use */       \
     _each(too_long)     /* calls refused for their length */                \
     _each(overruns)     /* completions lost to a full queue */              \
     _each(rnr_errors)   /* sends that ended with "receiver not ready" */    \

@@ -72,15 +72,15 @@ void efasim_reply(efasim_ep_t *ep, const efasim_wire_t *request,
 static void reply_fill(efasim_ep_t *ep, efasim_packet_t *packet,
                        efasim_reply_t *reply)
 {
-    const void *from    = (void *)(uintptr_t)reply->wire.addr;
+    const char *from    = efasim_mr_place(ep, reply->wire.key, reply->wire.addr,
+                                          reply->wire.length, FI_REMOTE_READ);
     efasim_wire_t *wire = &packet->wire;
 
     *wire          = reply->wire;
     packet->length = 0;
     if (wire->kind != EFASIM_DATA)
         return;
-    if (!efasim_mr_covers(ep->domain, wire->key, from, wire->length,
-                          FI_REMOTE_READ)) {
+    if (from == NULL) {
         wire->kind   = EFASIM_ACK; /* closed in the meantime */
         wire->status = EFASIM_BAD_ADDRESS;
         return;
@@ -178,7 +178,7 @@ static bool op_fill(efasim_ep_t *ep, efasim_packet_t *packet, efasim_op_t *op)
     if (packet->length == 0)
         return true;
     if (!inlined && ep->conf->mr_local &&
-        !efasim_mr_covers(ep->domain, op->desc, op->local + offset, length, 0))
+        !efasim_mr_covers(ep, op->desc, op->local + offset, length, 0))
         return false;
     memcpy(packet->payload, op->local + offset, length);
     return true;

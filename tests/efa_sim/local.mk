@@ -16,6 +16,7 @@ check_LTLIBRARIES += %D%/libefasim-fi.la
 %C%_libefasim_fi_la_SOURCES += %D%/efasim_ep.c
 %C%_libefasim_fi_la_SOURCES += %D%/efasim_fabric.c
 %C%_libefasim_fi_la_SOURCES += %D%/efasim_info.c
+%C%_libefasim_fi_la_SOURCES += %D%/efasim_mr.c
 %C%_libefasim_fi_la_SOURCES += %D%/efasim_post.c
 %C%_libefasim_fi_la_SOURCES += %D%/efasim_progress.c
 %C%_libefasim_fi_la_SOURCES += %D%/efasim_send.c

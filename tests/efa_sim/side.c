@@ -25,7 +25,11 @@ static const char *const quiet[][2] = {
     { "EFASIM_EAGAIN_BURST", NULL }, { "EFASIM_RNR", "0" },
     { "EFASIM_MR_LOCAL", NULL },     { "EFASIM_DELIVERY", NULL },
     { "EFASIM_DEVICE_READ", NULL },  { "EFASIM_EMULATED_READ", NULL },
-    { "EFASIM_UNRESP_MS", NULL }
+    { "EFASIM_UNRESP_MS", NULL },    { "EFASIM_MR_VIRT_ADDR", NULL },
+    { "EFASIM_MR_PROV_KEY", NULL },  { "EFASIM_MR_KEY_SIZE", NULL },
+    { "EFASIM_MR_ENDPOINT", NULL },  { "EFASIM_MR_RAW", NULL },
+    { "EFASIM_MR_CNT", NULL },       { "EFASIM_RNR_OPTION", NULL },
+    { "EFASIM_ONE_NAME", NULL }
 };
 
 void side_find_provider(void)

@@ -35,32 +35,46 @@ const char *pair_device(void)
     return device == NULL ? "tcp;ofi_rxm/lo" : device;
 }
 
-static const char *domain_of(const char *provider)
+const char *pair_provider(void)
 {
-    return strcmp(provider, "shm") == 0 ? "shm" : "lo";
+    const char *provider = getenv("OFI_TEST_PROVIDER");
+
+    return provider == NULL ? "tcp;ofi_rxm" : provider;
+}
+
+/* The domains that stay on this host. */
+static bool is_ours(const char *device, const char *provider)
+{
+    static const char *const domains[] = { "lo", "shm", "efasim0-rdm" };
+    size_t length                      = strlen(provider), i;
+
+    if ((strncmp(device, provider, length) != 0) || (device[length] != '/'))
+        return false;
+    for (i = 0; i < TEST_COUNT(domains); i++) {
+        if (strcmp(device + length + 1, domains[i]) == 0)
+            return true;
+    }
+    return false;
 }
 
 bool pair_use(const char *provider)
 {
     shunt_xdevice_t devices[64];
     size_t count    = TEST_COUNT(devices), i;
-    const char *why = "it is not listed", *only = getenv("OFI_TEST_PROVIDER");
-    char name[64];
+    const char *why = "it is not listed";
 
-    if ((only != NULL) && (strcmp(only, provider) != 0))
-        return false;
-    snprintf(name, sizeof(name), "%s/%s", provider, domain_of(provider));
-    setenv(variable, name, 1);
     setenv("SHUNT_OFI_PROVIDERS", provider, 1);
     if (shunt_transport_plugin.devices(devices, &count) != SHUNT_OK)
         count = 0;
     for (i = 0; i < count; i++) {
-        if ((strcmp(devices[i].name, name) == 0) && devices[i].usable)
+        if (is_ours(devices[i].name, provider) && devices[i].usable) {
+            setenv(variable, devices[i].name, 1);
             return true;
+        }
         if (devices[i].reason[0] != '\0')
             why = devices[i].reason;
     }
-    printf("SKIP %s: %s\n", name, why);
+    printf("SKIP %s: %s\n", provider, why);
     return false;
 }
 
@@ -75,13 +89,15 @@ static const char *lack_of(const char *provider, const char *test,
     return NULL;
 }
 
-int pair_run(const char *provider, const struct CMUnitTest *tests, size_t count,
+int pair_run(const struct CMUnitTest *tests, size_t count,
              const pair_lack_t *lacks)
 {
+    const char *provider = pair_provider(), *why;
     struct CMUnitTest kept[32];
     size_t used = 0, i;
-    const char *why;
 
+    if (!pair_use(provider))
+        return 77;
     must(count <= TEST_COUNT(kept), "room for tests");
     for (i = 0; i < count; i++) {
         why = getenv("OFI_TEST_ALL") == NULL /* set: to see them fail */

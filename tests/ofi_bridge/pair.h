@@ -102,8 +102,11 @@ int64_t pattern_check(const char *memory, size_t offset, size_t length,
 
 int count_fds(pid_t pid);
 
-/* The provider that is tested, from here on and in targets. false: it is not
- * there, and SKIP was printed with the reason. */
+/* The provider that is to be tested: OFI_TEST_PROVIDER. */
+const char *pair_provider(void);
+
+/* Use it, from here on and in targets. false: it is not there, and SKIP was
+ * printed with the reason. */
 bool pair_use(const char *provider);
 
 /* What a provider cannot do, for a reason of its own. */
@@ -113,9 +116,10 @@ typedef struct pair_lack {
     const char *reason;
 } pair_lack_t;
 
-/* Run the tests, without those that the provider is known to fail: each is
- * printed as SKIP with its reason. */
-int pair_run(const char *provider, const struct CMUnitTest *tests, size_t count,
+/* Run the tests with pair_provider(), without those that it is known to fail:
+ * each is printed as SKIP with its reason, and runs with OFI_TEST_ALL=1. 77:
+ * the provider is not there. */
+int pair_run(const struct CMUnitTest *tests, size_t count,
              const pair_lack_t *lacks);
 
 /* "tcp;ofi_rxm/lo" */

@@ -186,8 +186,8 @@ static int victim_main(int fd, shunt_opcode_t opcode, size_t length)
     unsigned i;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    pair_open_rail(&pair); /* takes long: several do so side by side */
     transfer(fd, &pair.info, sizeof(pair.info), 0);
-    pair_open_rail(&pair);
     pair_connect(&pair);
     transfer(fd, "go", 2, 1);
     for (;;) {

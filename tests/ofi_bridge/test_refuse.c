@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <shunt/engine.h>
 #include "support/unit.h"
 #include "ofi_bridge/pair.h"
 #include "ofi_bridge/ofi_bridge.h"
@@ -87,14 +88,16 @@ static void rails_that_do_not_meet(void **state)
     ofi_wire_address_t right = *address_of(pair);
     ofi_wire_address_t *wire = address_of(pair);
 
-    assert_int_equal(right.local, 1);
-    wire->boot_id[3] ^= 1;
-    assert_int_equal(try_changed(pair), SHUNT_ERR_UNREACHABLE);
-    *wire = right;
-    wire->netns_ino++;
-    assert_int_equal(try_changed(pair), SHUNT_ERR_UNREACHABLE);
+    if (right.local !=
+        0) { /* what reaches other hosts does not look at these */
+        wire->boot_id[3] ^= 1;
+        assert_int_equal(try_changed(pair), SHUNT_ERR_UNREACHABLE);
+        *wire = right;
+        wire->netns_ino++;
+        assert_int_equal(try_changed(pair), SHUNT_ERR_UNREACHABLE);
+    }
     *wire       = right;
-    wire->local = 0;
+    wire->local = !right.local;
     assert_int_equal(try_changed(pair), SHUNT_ERR_UNREACHABLE);
     *wire = right;
     wire->provider++;
@@ -170,6 +173,27 @@ static void outside_the_key(void **state)
     post.op.remote = UINT64_MAX - 3;
     assert_int_equal(xhost_run(&pair->host, pair->peer, &post, 5),
                      SHUNT_ERR_ADDRESS_NOT_REGISTERED);
+}
+
+/* Nothing of it would ever end: it is refused at once, and takes no place. */
+static void posts_without_bytes(void **state)
+{
+    static const shunt_opcode_t opcodes[] = { SHUNT_OP_WRITE, SHUNT_OP_READ };
+    pair_t *pair                          = *state;
+    xpost_t post;
+    unsigned i, j;
+
+    for (i = 0; i < pair->host.attr.window + 10; i++) {
+        for (j = 0; j < 2; j++) {
+            pair_prepare(pair, &post, opcodes[j], i, 0);
+            assert_int_equal(
+                pair->host.ops.post(pair->host.xport, pair->peer, &post.op),
+                SHUNT_ERR_INVALID_ARGUMENT);
+            assert_non_null(strstr(shunt_last_error(), "0 bytes"));
+        }
+    }
+    pair_prepare(pair, &post, SHUNT_OP_WRITE, 0, 1);
+    assert_int_equal(xhost_run(&pair->host, pair->peer, &post, 5), SHUNT_OK);
 }
 
 static void read_only_memory(void **state)
@@ -292,16 +316,27 @@ static void local_memory(void **state)
     pair->host.ops.mem_dereg(pair->host.xport, mem);
 }
 
+/* From a note's own room, which is registered for it. */
 static void send_bytes(pair_t *pair, const void *bytes, size_t length)
 {
-    ofi_rail_t *rail = shunt_ofi_rail(pair->host.xport);
-    int tries        = 0;
+    ofi_end_t *end   = &shunt_ofi_rail(pair->host.xport)->reach;
+    ofi_work_t *work = NULL;
+    ssize_t ret      = -FI_EAGAIN;
+    int tries;
 
-    memcpy(pair->memory, bytes, length);
-    while ((fi_send(rail->reach.ep, pair->memory, length, rail->reach.slab_desc,
-                    pair->peer->site->addr, NULL) != 0) &&
-           (tries++ < 100000))
+    for (tries = 0; (work == NULL) && (tries < 100000); tries++) {
+        work = shunt_ofi_work_get(end, OFI_WORK_NOTE);
         xhost_progress(&pair->host);
+    }
+    assert_non_null(work);
+    memcpy(work->room, bytes, length);
+    for (tries = 0; (ret == -FI_EAGAIN) && (tries < 100000); tries++) {
+        ret = fi_send(end->ep, work->room, length, end->slab_desc,
+                      pair->peer->site->addr, &work->context);
+        if (ret == -FI_EAGAIN)
+            xhost_progress(&pair->host);
+    }
+    assert_int_equal(ret, 0);
     pair_progress(pair, 0.002);
 }
 
@@ -418,6 +453,9 @@ static const pair_lack_t lacks[] = {
       "its session is aborted" },
     { "udp;ofi_rxd", "memory_that_is_gone", "the same" },
     { "udp;ofi_rxd", "forgotten_while_read", "the same" },
+    { "udp;ofi_rxd", "address_vector_full",
+      "fi_av_remove() does not return: ofi_idx_remove_ordered() looks for a "
+      "place in a list of more than 1024 addresses for ever" },
     { "shm", "a_forged_permission",
       "the initiator copies by process_vm_writev(): nobody asks for the key" },
     { "shm", "memory_that_is_gone", "the same" },
@@ -425,7 +463,7 @@ static const pair_lack_t lacks[] = {
 };
 /* clang-format on */
 
-static int run_all(const char *provider)
+static int run_all(void)
 {
     const struct CMUnitTest tests[] = {
         PAIRED(damaged_blobs),
@@ -433,6 +471,7 @@ static int run_all(const char *provider)
         PAIRED(another_life_does_not_answer),
         PAIRED(keys_of_a_former_life),
         PAIRED(outside_the_key),
+        PAIRED(posts_without_bytes),
         PAIRED(read_only_memory),
         PAIRED(a_forged_permission),
         PAIRED(memory_that_is_gone),
@@ -443,23 +482,13 @@ static int run_all(const char *provider)
         PAIRED(address_vector_full),
     };
 
-    return pair_run(provider, tests, TEST_COUNT(tests), lacks);
+    return pair_run(tests, TEST_COUNT(tests), lacks);
 }
 
 int main(int argc, char **argv)
 {
-    static const char *const providers[] = { "tcp;ofi_rxm", "tcp",
-                                             "net",         "sockets",
-                                             "udp;ofi_rxd", "shm" };
-    int failed                           = 0;
-    size_t i;
-
     pair_main(argc, argv);
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
-    for (i = 0; i < TEST_COUNT(providers); i++) {
-        if (pair_use(providers[i]))
-            failed += run_all(providers[i]);
-    }
-    return failed;
+    return run_all();
 }

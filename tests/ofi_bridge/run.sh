@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: BSD-3-Clause
+# One program of this folder with one provider. The name of the copy that is
+# run says which: move_rxm.sh is test_move over tcp;ofi_rxm. Arguments go to the
+# program. What the provider is known not to do is left out and printed as SKIP
+# with the reason; OFI_TEST_ALL=1 runs it, too.
+set -uo pipefail
+
+name=${0##*/}
+name=${name%.sh}
+here=${TEST_BUILDDIR:-.}/tests
+source=${TEST_SRCDIR:-.}/tests
+provider=${name#*_}
+
+case $provider in
+rxm) provider='tcp;ofi_rxm' ;;
+rxd) provider='udp;ofi_rxd' ;;
+net) # of its own, and no other's
+    export LSAN_OPTIONS=suppressions=$source/ofi_bridge/lsan_net.txt
+    ;;
+efa_sim) # short packets, small pools: it opens in a moment
+    export FI_PROVIDER_PATH=$here/efa_sim/.libs
+    export FI_OFI_RXM_BUFFER_SIZE=2400 EFASIM_MTU=2048
+    ;;
+esac
+
+OFI_TEST_PROVIDER=$provider exec "$here/ofi_bridge/test_${name%%_*}" "$@"
