@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-EXTRA_DIST += %D%/lsan_net.txt %D%/run.sh
+EXTRA_DIST += %D%/run.sh
 
 if HAVE_OFI
 if HAVE_CMOCKA

@@ -32,7 +32,7 @@ static int run_case(const char *name)
 }
 
 /* TCP by the provider that this libfabric has: "tcp" from 1.18 on, "net" in
- * 1.17, but that leaks (lsan_net.txt). */
+ * 1.17, but that leaks (tests/support/lsan.txt). */
 static const char *lo(void)
 {
     static char name[48];

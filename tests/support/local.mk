@@ -1,4 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
+EXTRA_DIST += %D%/lsan.txt
+
 # What tests of several folders share.
 check_LTLIBRARIES += libtestsupport.la
 
