@@ -71,8 +71,9 @@ bool pair_use(const char *provider)
             setenv(variable, devices[i].name, 1);
             return true;
         }
-        if (devices[i].reason[0] != '\0')
-            why = devices[i].reason;
+        if ((devices[i].reason[0] != '\0') &&
+            (strncmp(devices[i].name, provider, strlen(provider)) == 0))
+            why = devices[i].reason; /* its own, not another provider's */
     }
     printf("SKIP %s: %s\n", provider, why);
     return false;
