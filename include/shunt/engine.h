@@ -248,8 +248,9 @@ SHUNT_API shunt_status_t shunt_segment_refresh(shunt_engine_h engine,
  * (negative: for ever); not from a callback.
  *
  * @return SHUNT_OK; of the first that failed: INVALID_ARGUMENT, ENDPOINT,
- *         PEER_FAILED, TIMEOUT, NOT_SUPPORTED_TRANSPORT. The others are
- *         connected all the same.
+ *         PEER_FAILED, TIMEOUT, NOT_SUPPORTED_TRANSPORT,
+ *         ADDRESS_NOT_REGISTERED (its owner unregistered the region
+ *         meanwhile). The others are connected all the same.
  */
 SHUNT_API shunt_status_t shunt_segment_connect(shunt_engine_h engine,
                                                const shunt_segment_t *segments,
