@@ -179,6 +179,7 @@ struct ofi_rail {
     unsigned turn;    /* of looking into the queues */
     bool more;        /* progress has something to do at once */
     bool progressing; /* inside progress() */
+    bool closing;     /* guests are told, nobody is let in */
 
     shunt_table_t regions;
     shunt_link_t ended; /* posts to be reported */
@@ -532,7 +533,9 @@ void shunt_ofi_serve_note(ofi_rail_t *rail, const ofi_wire_note_t *wire,
 
 /* Answer guests. How much was done. */
 unsigned shunt_ofi_serve_run(ofi_rail_t *rail);
-void shunt_ofi_serve_cleanup(ofi_rail_t *rail);
+
+/* Tell the guests that the rail closes, within a time, and forget them. */
+void shunt_ofi_serve_part(ofi_rail_t *rail);
 void shunt_ofi_push_work_ended(ofi_push_t *push, shunt_status_t status);
 
 /* A region is going away: refuse what is still to be pushed from it. */

@@ -283,7 +283,7 @@ static void ofi_close(shunt_xport_t *xport)
     ofi_rail_t *rail = shunt_ofi_rail(xport);
 
     shunt_ofi_peers_part(rail);
-    shunt_ofi_serve_cleanup(rail);
+    shunt_ofi_serve_part(rail);
     destroy(rail);
 }
 

@@ -43,9 +43,10 @@ static void on_hello(ofi_rail_t *rail, const ofi_wire_note_t *wire,
         return;
     if (guest != NULL)
         shunt_ofi_guest_destroy(guest);
-    if (wire->life != rail->wire.life) {
+    if ((wire->life != rail->wire.life) || rail->closing) {
         shunt_log(&shunt_ofi_log, SHUNT_LOG_DEBUG,
-                  "%s: a guest means another life of this rail",
+                  "%s: a guest means another life of this rail, or one that "
+                  "ends",
                   rail->device.name);
         turn_away(rail, wire, name, OFI_NOTE_WELCOME);
         return;
@@ -178,7 +179,10 @@ unsigned shunt_ofi_serve_run(ofi_rail_t *rail)
     return count;
 }
 
-static void refuse_pushes(ofi_guest_t *guest, const shunt_xmem_t *region)
+/* Nothing more of this region (NULL: of any) is handed over; the guest is told.
+ */
+static void refuse_pushes(ofi_guest_t *guest, const shunt_xmem_t *region,
+                          shunt_status_t status)
 {
     shunt_link_t *link, *next;
     ofi_push_t *push;
@@ -186,9 +190,10 @@ static void refuse_pushes(ofi_guest_t *guest, const shunt_xmem_t *region)
     for (link = guest->pushes.next; link != &guest->pushes; link = next) {
         next = link->next;
         push = SHUNT_OF(link, ofi_push_t, link);
-        if ((push->region != region) || (push->status != SHUNT_OK))
+        if (((region != NULL) && (push->region != region)) ||
+            (push->status != SHUNT_OK))
             continue;
-        push->status = SHUNT_ERR_ADDRESS_NOT_REGISTERED;
+        push->status = status;
         push->handed = push->length; /* no further piece */
         shunt_ofi_guest_attend(guest);
     }
@@ -202,7 +207,8 @@ void shunt_ofi_serve_forget(ofi_rail_t *rail, shunt_xmem_t *region)
     shunt_link_t *link;
 
     for (link = rail->guests.next; link != &rail->guests; link = link->next)
-        refuse_pushes(SHUNT_OF(link, ofi_guest_t, link), region);
+        refuse_pushes(SHUNT_OF(link, ofi_guest_t, link), region,
+                      SHUNT_ERR_ADDRESS_NOT_REGISTERED);
     while ((region->pushes > 0) &&
            (shunt_clock_ns() - start < OFI_PART_MS * MS))
         shunt_ofi_end_progress(&rail->serve);
@@ -213,8 +219,34 @@ void shunt_ofi_serve_forget(ofi_rail_t *rail, shunt_xmem_t *region)
                   rail->device.name, (void *)region->addr);
 }
 
-void shunt_ofi_serve_cleanup(ofi_rail_t *rail)
+/* Not every provider tells them: without a connection that ends, a guest would
+ * wait for its library to give up, which takes as long as that likes. */
+static void say_close(ofi_guest_t *guest)
 {
+    ofi_note_t *note;
+
+    refuse_pushes(guest, NULL, SHUNT_ERR_ENDPOINT);
+    note = shunt_ofi_note_add(guest->rail, &guest->notes, OFI_NOTE_CLOSE,
+                              guest->id);
+    if (note != NULL)
+        note->wire.status = SHUNT_ERR_ENDPOINT;
+    guest->leaving = true;
+    shunt_ofi_guest_attend(guest);
+}
+
+void shunt_ofi_serve_part(ofi_rail_t *rail)
+{
+    uint64_t start = shunt_clock_ns();
+    shunt_link_t *link;
+
+    rail->closing = true;
+    for (link = rail->guests.next; link != &rail->guests; link = link->next)
+        say_close(SHUNT_OF(link, ofi_guest_t, link));
+    while ((!shunt_list_empty(&rail->guests) || (rail->serve.flying > 0)) &&
+           (shunt_clock_ns() - start < OFI_PART_MS * MS)) {
+        shunt_ofi_end_progress(&rail->serve);
+        shunt_ofi_serve_run(rail);
+    }
     while (!shunt_list_empty(&rail->guests))
         shunt_ofi_guest_destroy(SHUNT_OF(rail->guests.next, ofi_guest_t, link));
 }

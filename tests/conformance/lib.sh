@@ -47,10 +47,9 @@ ofi_env() {
     shift
     case $provider in
     efa_sim)
-        # short packets, small pools: it opens in a moment; 3 s, not 10, until
-        # an endpoint that is gone is said to be
+        # short packets, small pools: it opens in a moment
         FI_PROVIDER_PATH=${TEST_BUILDDIR:-.}/tests/efa_sim/.libs \
-            FI_OFI_RXM_BUFFER_SIZE=2400 EFASIM_MTU=2048 EFASIM_UNRESP_MS=150 \
+            FI_OFI_RXM_BUFFER_SIZE=2400 EFASIM_MTU=2048 \
             SHUNT_OFI_PROVIDERS=$provider "$@"
         ;;
     net) # its own leaks, see ofi_known
