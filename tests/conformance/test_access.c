@@ -233,36 +233,42 @@ static void renew(field_t *field)
 }
 
 /* A key of a region that was unregistered is dead, also when the same memory
- * is registered again. */
+ * is registered again. After each try, `then`. */
+static void try_stale_key(field_t *field, void (*then)(field_t *field))
+{
+    static remote_t again;
+    remote_t *other = &field->other;
+    unsigned round;
+
+    remote_unregister(&field->link, other);
+    for (round = 0; round < 5; round++) {
+        refused(field, SHUNT_OP_WRITE, other->key, other->base, 100);
+        then(field);
+        refused(field, SHUNT_OP_WRITE, other->key, other->base, EACH);
+        then(field);
+        refused(field, SHUNT_OP_READ, other->key, other->base, 100);
+        then(field);
+        if (round == 2)
+            remote_register(&field->link, &again, AT_OTHER, EACH,
+                            SHUNT_ACCESS_REMOTE_READ_WRITE, false);
+    }
+    assert_int_equal(remote_open(&field->link, &again), SHUNT_OK);
+    assert_int_equal(try_at(field, SHUNT_OP_READ, again.key, again.base, EACH),
+                     SHUNT_OK);
+    unchanged(field);
+    still_works(field);
+    remote_unregister(&field->link, &again);
+    other->id = TARGET_REGIONS - 1; /* gone already */
+    field_close(field);
+}
+
 static void access_with_a_stale_key(void **state)
 {
     static field_t field;
-    static remote_t again;
-    remote_t *other = &field.other;
-    unsigned round;
 
     (void)state;
     FIELD_OR_SKIP(&field);
-    remote_unregister(&field.link, other);
-    for (round = 0; round < 5; round++) {
-        refused(&field, SHUNT_OP_WRITE, other->key, other->base, 100);
-        renew(&field);
-        refused(&field, SHUNT_OP_WRITE, other->key, other->base, EACH);
-        renew(&field);
-        refused(&field, SHUNT_OP_READ, other->key, other->base, 100);
-        renew(&field);
-        if (round == 2)
-            remote_register(&field.link, &again, AT_OTHER, EACH,
-                            SHUNT_ACCESS_REMOTE_READ_WRITE, false);
-    }
-    assert_int_equal(remote_open(&field.link, &again), SHUNT_OK);
-    assert_int_equal(try_at(&field, SHUNT_OP_READ, again.key, again.base, EACH),
-                     SHUNT_OK);
-    unchanged(&field);
-    still_works(&field);
-    remote_unregister(&field.link, &again);
-    other->id = TARGET_REGIONS - 1; /* gone already */
-    field_close(&field);
+    try_stale_key(&field, renew);
 }
 
 static void access_with_a_stale_key_spares_the_session(void **state)
@@ -271,13 +277,7 @@ static void access_with_a_stale_key_spares_the_session(void **state)
 
     (void)state;
     FIELD_OR_SKIP(&field);
-    remote_unregister(&field.link, &field.other);
-    refused(&field, SHUNT_OP_WRITE, field.other.key, field.other.base, 100);
-    refused(&field, SHUNT_OP_READ, field.other.key, field.other.base, EACH);
-    unchanged(&field);
-    still_works(&field);
-    field.other.id = TARGET_REGIONS - 1; /* gone already */
-    field_close(&field);
+    try_stale_key(&field, still_works);
 }
 
 /* ---- keys from outside ------------------------------------------------ */

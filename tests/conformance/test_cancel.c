@@ -162,6 +162,15 @@ static void check_untouched(load_t *load)
     }
 }
 
+/* The session is aborted; what comes late is to be seen after a while. */
+static void abort_all(load_t *load, double seconds)
+{
+    link_disconnect(&load->link, SHUNT_XCLOSE_ABORT);
+    check_quiet(load);
+    side_idle(&load->link.side, seconds);
+    check_untouched(load);
+}
+
 static void check_alive(load_t *load, uint64_t seed)
 {
     link_t *link = &load->link;
@@ -223,10 +232,7 @@ static void cancel_in_full_traffic(void **state)
             round % 4 >= 2);
         for (i = 0; i < round * round; i++)
             side_progress(&load.link.side);
-        link_disconnect(&load.link, SHUNT_XCLOSE_ABORT);
-        check_quiet(&load);
-        side_idle(&load.link.side, 0.01);
-        check_untouched(&load);
+        abort_all(&load, 0.01);
         check_alive(&load, round);
     }
     link_close(&load.link);
@@ -247,9 +253,7 @@ static void cancel_leaves_other_sessions_alone(void **state)
     all   = link->all;
     link_connect(link);
     put(&load, SHUNT_OP_WRITE, false);
-    link_disconnect(link, SHUNT_XCLOSE_ABORT);
-    check_quiet(&load);
-    check_untouched(&load);
+    abort_all(&load, 0);
     link->peer = other;
     link->all  = all;
     pattern_fill(link->local + 32 * MIB, 32 * MIB, MIB, 4);
@@ -277,9 +281,7 @@ static void cancel_by_closing_the_rail(void **state)
         link_stream(link, 0, 64 * KIB, 6);
         side_idle(&link->side, 0.05);
         put(&load, SHUNT_OP_WRITE, false);
-        link_disconnect(link, SHUNT_XCLOSE_ABORT);
-        check_quiet(&load);
-        check_untouched(&load);
+        abort_all(&load, 0);
         link_close_rail(link);
         assert_true(link_ask(link, T_STREAM_END, 0, 0, 0, 0) >= 0);
         link_open_rail(link);
@@ -316,9 +318,7 @@ static void cancel_by_the_target_s_closing(void **state)
         side_idle(&link->side, round * 0.0005);
         link_ask(link, T_REOPEN, 0, 0, 0, 0);
         check_left_alone(&load, round);
-        link_disconnect(link, SHUNT_XCLOSE_ABORT);
-        check_quiet(&load);
-        check_untouched(&load);
+        abort_all(&load, 0);
         remote_register(link, &link->all, 0, ARENA,
                         SHUNT_ACCESS_REMOTE_READ_WRITE, false);
         check_alive(&load, round);

@@ -78,7 +78,7 @@ static void check_threads(unsigned count)
         workers[i] =
             (worker_t){ .link   = &link,
                         .index  = i,
-                        .rounds = (conf_sanitized() ? 24 : 64) / count };
+                        .rounds = (conf_sanitized() ? 40 : 160) / count };
         assert_int_equal(
             pthread_create(&workers[i].thread, NULL, worker_main, &workers[i]),
             0);

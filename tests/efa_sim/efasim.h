@@ -37,6 +37,7 @@
 #include <rdma/providers/fi_log.h>
 #include <rdma/providers/fi_prov.h>
 
+#include "base/list.h"
 #include "efa_sim/efasim_public.h"
 
 enum {
@@ -62,42 +63,6 @@ typedef enum {
     EFASIM_UNRESPONSIVE = 13,
     EFASIM_UNREACHABLE  = 15
 } efasim_status_t;
-
-/* ---- lists ------------------------------------------------------------- */
-
-typedef struct efasim_link {
-    struct efasim_link *next;
-    struct efasim_link *prev;
-} efasim_link_t;
-
-#define EFASIM_OF(_link, _type, _member) \
-    ((_type *)(void *)((char *)(_link)-offsetof(_type, _member)))
-
-static inline void efasim_list_init(efasim_link_t *list)
-{
-    list->next = list;
-    list->prev = list;
-}
-
-static inline bool efasim_list_empty(const efasim_link_t *list)
-{
-    return list->next == list;
-}
-
-static inline void efasim_list_append(efasim_link_t *list, efasim_link_t *link)
-{
-    link->next       = list;
-    link->prev       = list->prev;
-    list->prev->next = link;
-    list->prev       = link;
-}
-
-static inline void efasim_list_remove(efasim_link_t *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
-    efasim_list_init(link);
-}
 
 /* ---- settings (efasim_conf.c) ------------------------------------------ */
 
@@ -272,7 +237,7 @@ typedef struct efasim_cq {
 
 /* An operation that this endpoint began. */
 typedef struct efasim_op {
-    efasim_link_t link; /* free, sending, waiting */
+    shunt_link_t link; /* free, sending, waiting */
     efasim_peer_t *peer;
     efasim_kind_t kind;
     bool silent; /* no completion when it went well */
@@ -297,7 +262,7 @@ typedef struct efasim_op {
 
 /* A receive that was posted, and the message that comes into it. */
 typedef struct efasim_receive {
-    efasim_link_t link; /* free, posted, filling */
+    shunt_link_t link; /* free, posted, filling */
     char *buffer;
     size_t room;
     uint64_t desc;
@@ -308,14 +273,14 @@ typedef struct efasim_receive {
 } efasim_receive_t;
 
 typedef struct efasim_reply {
-    efasim_link_t link;
+    shunt_link_t link;
     efasim_peer_t *peer;
     efasim_wire_t wire;
 } efasim_reply_t;
 
 typedef struct efasim_packet {
     struct fi_context2 context; /* the carrier's own */
-    efasim_link_t link;
+    shunt_link_t link;
     efasim_peer_t *peer; /* leaving; NULL: came in */
     bool incoming;
     bool answered; /* acknowledged, not yet in memory */
@@ -346,16 +311,16 @@ struct efasim_ep {
     char *slab;
     efasim_op_t *ops;
     efasim_receive_t *receives;
-    efasim_link_t idle_ops;
-    efasim_link_t sending;
-    efasim_link_t waiting;
-    efasim_link_t idle_receives;
-    efasim_link_t posted;
-    efasim_link_t filling;
-    efasim_link_t replies;
-    efasim_link_t idle_packets;     /* to send with */
-    efasim_link_t unposted_packets; /* to receive with */
-    efasim_link_t held;
+    shunt_link_t idle_ops;
+    shunt_link_t sending;
+    shunt_link_t waiting;
+    shunt_link_t idle_receives;
+    shunt_link_t posted;
+    shunt_link_t filling;
+    shunt_link_t replies;
+    shunt_link_t idle_packets;     /* to send with */
+    shunt_link_t unposted_packets; /* to receive with */
+    shunt_link_t held;
     unsigned held_count;
 };
 

@@ -16,7 +16,7 @@ enum {
 
 static void give_back(efasim_ep_t *ep, efasim_packet_t *packet)
 {
-    efasim_list_append(&ep->unposted_packets, &packet->link);
+    shunt_list_append(&ep->unposted_packets, &packet->link);
 }
 
 static void acknowledge(efasim_ep_t *ep, const efasim_packet_t *packet,
@@ -42,10 +42,10 @@ static char *place_of(efasim_ep_t *ep, const efasim_wire_t *wire,
 static efasim_receive_t *filling(efasim_ep_t *ep, const efasim_wire_t *wire)
 {
     efasim_receive_t *receive;
-    efasim_link_t *link;
+    shunt_link_t *link;
 
     for (link = ep->filling.next; link != &ep->filling; link = link->next) {
-        receive = EFASIM_OF(link, efasim_receive_t, link);
+        receive = SHUNT_OF(link, efasim_receive_t, link);
         if ((receive->id == wire->id) &&
             (memcmp(&receive->from, &wire->from, sizeof(wire->from)) == 0))
             return receive;
@@ -57,13 +57,13 @@ static efasim_receive_t *match(efasim_ep_t *ep, const efasim_wire_t *wire)
 {
     efasim_receive_t *receive = filling(ep, wire);
 
-    if ((receive != NULL) || efasim_list_empty(&ep->posted))
+    if ((receive != NULL) || shunt_list_empty(&ep->posted))
         return receive;
-    receive       = EFASIM_OF(ep->posted.next, efasim_receive_t, link);
+    receive       = SHUNT_OF(ep->posted.next, efasim_receive_t, link);
     receive->id   = wire->id;
     receive->from = wire->from;
-    efasim_list_remove(&receive->link);
-    efasim_list_append(&ep->filling, &receive->link);
+    shunt_list_remove(&receive->link);
+    shunt_list_append(&ep->filling, &receive->link);
     return receive;
 }
 
@@ -76,8 +76,8 @@ static void receive_end(efasim_ep_t *ep, efasim_receive_t *receive, int error,
                              .error      = error,
                              .prov_errno = status };
 
-    efasim_list_remove(&receive->link);
-    efasim_list_append(&ep->idle_receives, &receive->link);
+    shunt_list_remove(&receive->link);
+    shunt_list_append(&ep->idle_receives, &receive->link);
     efasim_cq_add(ep->cqs[1], &entry);
 }
 
@@ -133,15 +133,15 @@ static void take_write(efasim_ep_t *ep, efasim_packet_t *packet)
 /* What was acknowledged is there for a read that comes after. */
 static void push_early(efasim_ep_t *ep)
 {
-    efasim_link_t *link, *next;
+    shunt_link_t *link, *next;
     efasim_packet_t *packet;
 
     for (link = ep->held.next; link != &ep->held; link = next) {
         next   = link->next;
-        packet = EFASIM_OF(link, efasim_packet_t, link);
+        packet = SHUNT_OF(link, efasim_packet_t, link);
         if (!packet->answered)
             continue;
-        efasim_list_remove(&packet->link);
+        shunt_list_remove(&packet->link);
         ep->held_count--;
         ep->domain->counters.pushed++;
         take_write(ep, packet);
@@ -176,7 +176,7 @@ static void hold(efasim_ep_t *ep, efasim_packet_t *packet)
     uint64_t half = ep->conf->hold_us * 500; /* ns */
 
     packet->due = efasim_now() + half + efasim_random(&ep->random) % half;
-    efasim_list_append(&ep->held, &packet->link);
+    shunt_list_append(&ep->held, &packet->link);
     ep->held_count++;
 }
 
@@ -207,23 +207,23 @@ static void request(efasim_ep_t *ep, efasim_packet_t *packet)
 
 void efasim_held_run(efasim_ep_t *ep, bool all)
 {
-    uint64_t now = efasim_list_empty(&ep->held) ? 0 : efasim_now();
-    efasim_link_t *link, *next, due;
+    uint64_t now = shunt_list_empty(&ep->held) ? 0 : efasim_now();
+    shunt_link_t *link, *next, due;
     efasim_packet_t *packet;
 
-    efasim_list_init(&due); /* taking one may push others out of the list */
+    shunt_list_init(&due); /* taking one may push others out of the list */
     for (link = ep->held.next; link != &ep->held; link = next) {
         next   = link->next;
-        packet = EFASIM_OF(link, efasim_packet_t, link);
+        packet = SHUNT_OF(link, efasim_packet_t, link);
         if (!all && (packet->due > now))
             continue;
-        efasim_list_remove(&packet->link);
+        shunt_list_remove(&packet->link);
         ep->held_count--;
-        efasim_list_append(&due, &packet->link);
+        shunt_list_append(&due, &packet->link);
     }
-    while (!efasim_list_empty(&due)) {
-        packet = EFASIM_OF(due.next, efasim_packet_t, link);
-        efasim_list_remove(&packet->link);
+    while (!shunt_list_empty(&due)) {
+        packet = SHUNT_OF(due.next, efasim_packet_t, link);
+        shunt_list_remove(&packet->link);
         take(ep, packet);
     }
 }

@@ -32,15 +32,15 @@ static size_t packet_size(const efasim_ep_t *ep)
 
 static void init_lists(efasim_ep_t *ep)
 {
-    efasim_link_t *lists[] = { &ep->idle_ops,         &ep->sending,
-                               &ep->waiting,          &ep->idle_receives,
-                               &ep->posted,           &ep->filling,
-                               &ep->replies,          &ep->idle_packets,
-                               &ep->unposted_packets, &ep->held };
+    shunt_link_t *lists[] = { &ep->idle_ops,         &ep->sending,
+                              &ep->waiting,          &ep->idle_receives,
+                              &ep->posted,           &ep->filling,
+                              &ep->replies,          &ep->idle_packets,
+                              &ep->unposted_packets, &ep->held };
     size_t i;
 
     for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        efasim_list_init(lists[i]);
+        shunt_list_init(lists[i]);
 }
 
 static int make_objects(efasim_ep_t *ep)
@@ -56,14 +56,14 @@ static int make_objects(efasim_ep_t *ep)
     for (i = 0; i < packets; i++) {
         packet = (efasim_packet_t *)(void *)(ep->slab + i * packet_size(ep));
         packet->incoming = i >= EFASIM_TX_BUFFERS;
-        efasim_list_append(packet->incoming ? &ep->unposted_packets
-                                            : &ep->idle_packets,
-                           &packet->link);
+        shunt_list_append(packet->incoming ? &ep->unposted_packets
+                                           : &ep->idle_packets,
+                          &packet->link);
     }
     for (i = 0; i < ep->conf->tx_size; i++)
-        efasim_list_append(&ep->idle_ops, &ep->ops[i].link);
+        shunt_list_append(&ep->idle_ops, &ep->ops[i].link);
     for (i = 0; i < ep->conf->rx_size; i++)
-        efasim_list_append(&ep->idle_receives, &ep->receives[i].link);
+        shunt_list_append(&ep->idle_receives, &ep->receives[i].link);
     return 0;
 }
 
@@ -198,8 +198,8 @@ static int ep_control(struct fid *fid, int command, void *arg)
 
 static void count_unfinished(efasim_ep_t *ep)
 {
-    const efasim_link_t *lists[] = { &ep->sending, &ep->waiting };
-    const efasim_link_t *link;
+    const shunt_link_t *lists[] = { &ep->sending, &ep->waiting };
+    const shunt_link_t *link;
     size_t i;
 
     for (i = 0; i < 2; i++) {
@@ -225,9 +225,9 @@ static void free_replies(efasim_ep_t *ep)
 {
     efasim_reply_t *reply;
 
-    while (!efasim_list_empty(&ep->replies)) {
-        reply = EFASIM_OF(ep->replies.next, efasim_reply_t, link);
-        efasim_list_remove(&reply->link);
+    while (!shunt_list_empty(&ep->replies)) {
+        reply = SHUNT_OF(ep->replies.next, efasim_reply_t, link);
+        shunt_list_remove(&reply->link);
         free(reply);
     }
 }

@@ -98,7 +98,7 @@ static ssize_t check(efasim_ep_t *ep, const post_t *post)
         return -FI_EINVAL;
     if (in_burst(ep))
         return -FI_EAGAIN;
-    if (efasim_list_empty(&ep->idle_ops)) {
+    if (shunt_list_empty(&ep->idle_ops)) {
         ep->domain->counters.queue_full++;
         return -FI_EAGAIN;
     }
@@ -109,9 +109,9 @@ static ssize_t check(efasim_ep_t *ep, const post_t *post)
 
 static void begin(efasim_ep_t *ep, const post_t *post)
 {
-    efasim_op_t *op = EFASIM_OF(ep->idle_ops.next, efasim_op_t, link);
+    efasim_op_t *op = SHUNT_OF(ep->idle_ops.next, efasim_op_t, link);
 
-    efasim_list_remove(&op->link);
+    shunt_list_remove(&op->link);
     op->peer     = efasim_av_find(ep->av, post->peer);
     op->kind     = post->kind;
     op->silent   = post->silent;
@@ -140,7 +140,7 @@ static void begin(efasim_ep_t *ep, const post_t *post)
         memcpy(op->inlined, post->buffer, post->length);
         op->local = op->inlined;
     }
-    efasim_list_append(&ep->sending, &op->link);
+    shunt_list_append(&ep->sending, &op->link);
 }
 
 static ssize_t submit(struct fid_ep *fid, const post_t *post)
@@ -249,17 +249,17 @@ static ssize_t msg_recv(struct fid_ep *fid, void *buf, size_t len, void *desc,
         ret = -FI_EINVAL;
     else if (in_burst(ep))
         ret = -FI_EAGAIN;
-    else if (efasim_list_empty(&ep->idle_receives))
+    else if (shunt_list_empty(&ep->idle_receives))
         ret = -FI_EAGAIN;
     if (ret == 0) {
-        receive = EFASIM_OF(ep->idle_receives.next, efasim_receive_t, link);
-        efasim_list_remove(&receive->link);
+        receive = SHUNT_OF(ep->idle_receives.next, efasim_receive_t, link);
+        shunt_list_remove(&receive->link);
         receive->buffer  = buf;
         receive->room    = len;
         receive->desc    = efasim_key_of(desc);
         receive->context = context;
         receive->got     = 0;
-        efasim_list_append(&ep->posted, &receive->link);
+        shunt_list_append(&ep->posted, &receive->link);
     }
     pthread_mutex_unlock(&ep->domain->lock);
     return ret;
@@ -303,16 +303,16 @@ ssize_t efasim_cancel(fid_t fid, void *context)
                              .flags   = FI_RECV | FI_MSG,
                              .error   = FI_ECANCELED };
     efasim_receive_t *receive;
-    efasim_link_t *link;
+    shunt_link_t *link;
     ssize_t ret = -FI_ENOENT;
 
     pthread_mutex_lock(&ep->domain->lock);
     for (link = ep->posted.next; link != &ep->posted; link = link->next) {
-        receive = EFASIM_OF(link, efasim_receive_t, link);
+        receive = SHUNT_OF(link, efasim_receive_t, link);
         if (receive->context != context)
             continue;
-        efasim_list_remove(&receive->link);
-        efasim_list_append(&ep->idle_receives, &receive->link);
+        shunt_list_remove(&receive->link);
+        shunt_list_append(&ep->idle_receives, &receive->link);
         efasim_cq_add(ep->cqs[1], &entry);
         ret = 0;
         break;

@@ -21,13 +21,13 @@ void efasim_repost(efasim_ep_t *ep)
 {
     efasim_packet_t *packet;
 
-    while (!efasim_list_empty(&ep->unposted_packets)) {
-        packet = EFASIM_OF(ep->unposted_packets.next, efasim_packet_t, link);
+    while (!shunt_list_empty(&ep->unposted_packets)) {
+        packet = SHUNT_OF(ep->unposted_packets.next, efasim_packet_t, link);
         if (fi_recv(ep->core, &packet->wire,
                     sizeof(packet->wire) + ep->conf->mtu, NULL, FI_ADDR_UNSPEC,
                     &packet->context) != 0)
             return;
-        efasim_list_remove(&packet->link);
+        shunt_list_remove(&packet->link);
     }
 }
 
@@ -35,7 +35,7 @@ static void sent(efasim_ep_t *ep, efasim_packet_t *packet)
 {
     packet->peer->inflight--;
     packet->peer = NULL;
-    efasim_list_append(&ep->idle_packets, &packet->link);
+    shunt_list_append(&ep->idle_packets, &packet->link);
 }
 
 static void on_entry(efasim_ep_t *ep, const struct fi_cq_msg_entry *entry)
@@ -64,7 +64,7 @@ static void on_error(efasim_ep_t *ep)
     if (packet == NULL)
         return;
     if (packet->incoming) {
-        efasim_list_append(&ep->unposted_packets, &packet->link);
+        shunt_list_append(&ep->unposted_packets, &packet->link);
         return;
     }
     peer = packet->peer;
@@ -96,15 +96,15 @@ static void probe(efasim_ep_t *ep, efasim_peer_t *peer)
 
 static void look_for_silence(efasim_ep_t *ep)
 {
-    uint64_t now = efasim_list_empty(&ep->waiting) ? 0 : efasim_now();
-    efasim_link_t *link;
+    uint64_t now = shunt_list_empty(&ep->waiting) ? 0 : efasim_now();
+    shunt_link_t *link;
     efasim_op_t *op;
 
     if ((now == 0) || (now - ep->looked < probe_each * MS / 5))
         return;
     ep->looked = now;
     for (link = ep->waiting.next; link != &ep->waiting; link = link->next) {
-        op = EFASIM_OF(link, efasim_op_t, link);
+        op = SHUNT_OF(link, efasim_op_t, link);
         if ((now > op->touched + probe_each * MS) &&
             (now > op->peer->probed + probe_each * MS))
             probe(ep, op->peer);
@@ -169,7 +169,7 @@ void efasim_progress(efasim_ep_t *ep)
     efasim_held_run(ep, false);
     efasim_repost(ep);
     look_for_silence(ep);
-    if (!efasim_list_empty(&ep->sending) || !efasim_list_empty(&ep->replies))
+    if (!shunt_list_empty(&ep->sending) || !shunt_list_empty(&ep->replies))
         efasim_send_run(ep);
     look_for_unreachable(ep);
 }

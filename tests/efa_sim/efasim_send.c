@@ -32,7 +32,7 @@ static bool hand_over(efasim_ep_t *ep, efasim_packet_t *packet,
         fi_send(ep->core, &packet->wire, sizeof(packet->wire) + packet->length,
                 NULL, peer->core, &packet->context);
     if (ret == 0) {
-        efasim_list_remove(&packet->link);
+        shunt_list_remove(&packet->link);
         packet->peer = peer;
         peer->inflight++;
         peer->since = 0;
@@ -46,9 +46,9 @@ static bool hand_over(efasim_ep_t *ep, efasim_packet_t *packet,
 
 static efasim_packet_t *packet_get(efasim_ep_t *ep)
 {
-    if (efasim_list_empty(&ep->idle_packets))
+    if (shunt_list_empty(&ep->idle_packets))
         return NULL;
-    return EFASIM_OF(ep->idle_packets.next, efasim_packet_t, link);
+    return SHUNT_OF(ep->idle_packets.next, efasim_packet_t, link);
 }
 
 /* ---- answers ----------------------------------------------------------- */
@@ -66,7 +66,7 @@ void efasim_reply(efasim_ep_t *ep, const efasim_wire_t *request,
     reply->wire.kind   = (uint8_t)kind;
     reply->wire.status = (uint8_t)status;
     reply->wire.flags  = flags;
-    efasim_list_append(&ep->replies, &reply->link);
+    shunt_list_append(&ep->replies, &reply->link);
 }
 
 static void reply_fill(efasim_ep_t *ep, efasim_packet_t *packet,
@@ -91,13 +91,13 @@ static void reply_fill(efasim_ep_t *ep, efasim_packet_t *packet,
 
 static void replies_run(efasim_ep_t *ep)
 {
-    efasim_link_t *link, *next;
+    shunt_link_t *link, *next;
     efasim_packet_t *packet;
     efasim_reply_t *reply;
 
     for (link = ep->replies.next; link != &ep->replies; link = next) {
         next   = link->next;
-        reply  = EFASIM_OF(link, efasim_reply_t, link);
+        reply  = SHUNT_OF(link, efasim_reply_t, link);
         packet = packet_get(ep);
         if (packet == NULL)
             return;
@@ -106,7 +106,7 @@ static void replies_run(efasim_ep_t *ep)
         reply_fill(ep, packet, reply);
         if (!hand_over(ep, packet, reply->peer))
             continue;
-        efasim_list_remove(&reply->link);
+        shunt_list_remove(&reply->link);
         free(reply);
     }
 }
@@ -124,9 +124,9 @@ void efasim_op_end(efasim_ep_t *ep, efasim_op_t *op)
 {
     efasim_entry_t entry = { .context = op->context, .flags = flags_of(op) };
 
-    efasim_list_remove(&op->link);
+    shunt_list_remove(&op->link);
     op->id = 0;
-    efasim_list_append(&ep->idle_ops, &op->link);
+    shunt_list_append(&ep->idle_ops, &op->link);
     if (op->status != EFASIM_OK) {
         entry.error      = efasim_error(op->status);
         entry.prov_errno = op->status;
@@ -217,14 +217,14 @@ static bool op_send(efasim_ep_t *ep, efasim_op_t *op)
         if (op->kind == EFASIM_SEND)
             op->todo &= op->todo - 1;
     }
-    efasim_list_remove(&op->link);
-    efasim_list_append(&ep->waiting, &op->link);
+    shunt_list_remove(&op->link);
+    shunt_list_append(&ep->waiting, &op->link);
     return true;
 }
 
 void efasim_send_run(efasim_ep_t *ep)
 {
-    efasim_link_t *link, *next;
+    shunt_link_t *link, *next;
     efasim_op_t *op;
     bool more = true;
 
@@ -232,7 +232,7 @@ void efasim_send_run(efasim_ep_t *ep)
     replies_run(ep);
     for (link = ep->sending.next; more && (link != &ep->sending); link = next) {
         next = link->next;
-        op   = EFASIM_OF(link, efasim_op_t, link);
+        op   = SHUNT_OF(link, efasim_op_t, link);
         if ((op->retry_at == 0) || (efasim_now() >= op->retry_at))
             more = op_send(ep, op);
     }
@@ -250,8 +250,8 @@ static void op_retry(efasim_ep_t *ep, efasim_op_t *op,
     op->backoff  = op->backoff > last_backoff ? last_backoff : op->backoff;
     op->retry_at = efasim_now() + op->backoff;
     ep->domain->counters.rnr_retries++;
-    efasim_list_remove(&op->link);
-    efasim_list_append(&ep->sending, &op->link);
+    shunt_list_remove(&op->link);
+    shunt_list_append(&ep->sending, &op->link);
 }
 
 void efasim_op_answered(efasim_ep_t *ep, efasim_op_t *op,
@@ -280,15 +280,15 @@ void efasim_op_answered(efasim_ep_t *ep, efasim_op_t *op,
 
 /* ---- peers that are gone ----------------------------------------------- */
 
-static void lose(efasim_ep_t *ep, efasim_link_t *list,
-                 const efasim_peer_t *peer, int status)
+static void lose(efasim_ep_t *ep, shunt_link_t *list, const efasim_peer_t *peer,
+                 int status)
 {
-    efasim_link_t *link, *next;
+    shunt_link_t *link, *next;
     efasim_op_t *op;
 
     for (link = list->next; link != list; link = next) {
         next = link->next;
-        op   = EFASIM_OF(link, efasim_op_t, link);
+        op   = SHUNT_OF(link, efasim_op_t, link);
         if (op->peer != peer)
             continue;
         if (op->status == EFASIM_OK)
@@ -300,16 +300,16 @@ static void lose(efasim_ep_t *ep, efasim_link_t *list,
 
 void efasim_peer_lost(efasim_ep_t *ep, const efasim_peer_t *peer, int status)
 {
-    efasim_link_t *link, *next;
+    shunt_link_t *link, *next;
     efasim_reply_t *reply;
 
     lose(ep, &ep->waiting, peer, status);
     lose(ep, &ep->sending, peer, status);
     for (link = ep->replies.next; link != &ep->replies; link = next) {
         next  = link->next;
-        reply = EFASIM_OF(link, efasim_reply_t, link);
+        reply = SHUNT_OF(link, efasim_reply_t, link);
         if (reply->peer == peer) {
-            efasim_list_remove(&reply->link);
+            shunt_list_remove(&reply->link);
             free(reply);
         }
     }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # A provider for libfabric that behaves as EFA may, and what drives it.
-EXTRA_DIST += %D%/README.md
+EXTRA_DIST += %D%/README.md %D%/env.sh %D%/find.h
 
 if HAVE_OFI
 check_LTLIBRARIES += %D%/libefasim-fi.la

@@ -32,18 +32,6 @@ static const char *const quiet[][2] = {
     { "EFASIM_ONE_NAME", NULL }
 };
 
-void side_find_provider(void)
-{
-    const char *build = getenv("TEST_BUILDDIR");
-    char path[4096];
-
-    snprintf(path, sizeof(path), "%s/tests/efa_sim/.libs",
-             build == NULL ? "." : build);
-    setenv("FI_PROVIDER_PATH", path, 1);
-    /* a packet; ofi_rxm clears a thousand of these several times over */
-    setenv("FI_OFI_RXM_BUFFER_SIZE", "2400", 1);
-}
-
 void side_settings(const char *name, ...)
 {
     const char *value;

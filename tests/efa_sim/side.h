@@ -49,9 +49,6 @@ typedef struct side {
     int cq_error; /* what fi_cq_read said, other than EAGAIN and EAVAIL */
 } side_t;
 
-/* Tell libfabric where the provider is. Before anything else. */
-void side_find_provider(void);
-
 /* No behaviour but what the pairs name: NAME, VALUE, ..., NULL. */
 void side_settings(const char *name, ...);
 

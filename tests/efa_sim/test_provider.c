@@ -3,6 +3,7 @@
  * is dead fails its test. */
 #include "config.h"
 
+#include "efa_sim/find.h"
 #include "efa_sim/side.h"
 
 #include <signal.h>
@@ -521,6 +522,6 @@ int main(void)
         cmocka_unit_test(closing_leaves_nothing_outstanding),
     };
 
-    side_find_provider();
+    efasim_find();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

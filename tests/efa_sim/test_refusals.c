@@ -2,6 +2,7 @@
 /* What the provider offers, and what it refuses. */
 #include "config.h"
 
+#include "efa_sim/find.h"
 #include "efa_sim/side.h"
 
 #include <stdio.h>
@@ -412,6 +413,6 @@ int main(void)
         cmocka_unit_test(parents_outlive_children),
     };
 
-    side_find_provider();
+    efasim_find();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

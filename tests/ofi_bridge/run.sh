@@ -15,9 +15,8 @@ case $provider in
 rxm) provider='tcp;ofi_rxm' ;;
 rxd) provider='udp;ofi_rxd' ;;
 net) ;; # leaks, and no other does: tests/support/lsan.txt
-efa_sim) # short packets, small pools: it opens in a moment
-    export FI_PROVIDER_PATH=$here/efa_sim/.libs
-    export FI_OFI_RXM_BUFFER_SIZE=2400 EFASIM_MTU=2048
+efa_sim) # shellcheck source=/dev/null
+    . "${TEST_SRCDIR:-.}/tests/efa_sim/env.sh"
     ;;
 esac
 

@@ -17,6 +17,7 @@
 #include "efa_sim/efasim_public.h"
 #include "support/child.h"
 #include "support/unit.h"
+#include "efa_sim/find.h"
 #include "ofi_bridge/pair.h"
 #include "ofi_bridge/ofi_bridge.h"
 
@@ -511,24 +512,13 @@ static void all_cases(void **state)
     assert_int_equal(failed, 0);
 }
 
-static void find_provider(void)
-{
-    const char *build = getenv("TEST_BUILDDIR");
-    char path[4096];
-
-    snprintf(path, sizeof(path), "%s/tests/efa_sim/.libs",
-             build == NULL ? "." : build);
-    setenv("FI_PROVIDER_PATH", path, 1);
-    setenv("FI_OFI_RXM_BUFFER_SIZE", "2400", 1);
-    setenv("EFASIM_MTU", "2048", 1);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = { cmocka_unit_test(all_cases) };
 
     pair_main(argc, argv);
-    find_provider();
+    efasim_find();
+    setenv("EFASIM_MTU", "2048", 1);
     if ((argc == 3) && (strcmp(argv[1], "case") == 0))
         return run_one(argv[2]);
     only = argc > 1 ? argv[1] : NULL;
