@@ -155,6 +155,9 @@ static void show_line(names_t *names, const shunt_trace_t *trace,
         show_session(look_up(names, NAME_ARG, line->rail, event->arg)->number);
         printf("  %s", shunt_status_text(event->status));
         break;
+    case TRACE_FENCE:
+        printf("fence   %s", shunt_status_text(event->status));
+        break;
     default:
         printf("?       kind %d", (int)event->kind);
         break;

@@ -36,7 +36,8 @@ enum {
     SHUNT_TRANSPORT_ABI = 1,  /**< bumped when the table changes shape */
     SHUNT_XOP_PRIV      = 64, /**< bytes of a post that are the bridge's */
     SHUNT_XADDR_MAX     = 16 * 1024, /**< longest rail address, bytes */
-    SHUNT_XKEY_MAX      = 4 * 1024   /**< longest packed key, bytes */
+    SHUNT_XKEY_MAX      = 4 * 1024,  /**< longest packed key, bytes */
+    SHUNT_XTICKET_MAX   = 64         /**< longest ticket of a session */
 };
 
 typedef struct shunt_xops shunt_xops_t;
@@ -218,8 +219,9 @@ struct shunt_xops {
     /**
      * Post one operation.
      * @return OK: it has ended well; INPROGRESS: done() will follow; AGAIN:
-     *         no resources now, not taken; another error: it has ended so.
-     *         Posts up to inline_max never give INPROGRESS or AGAIN.
+     *         no resources now, not taken; another error: it has ended so,
+     *         and none of its bytes was or will be written. Posts up to
+     * inline_max never give INPROGRESS or AGAIN.
      */
     shunt_status_t (*post)(shunt_xport_t *xport, shunt_xpeer_t *peer,
                            shunt_xop_t *op);
@@ -236,6 +238,36 @@ struct shunt_xops {
 
     /** (optional) Before sleeping on event_fd. AGAIN: progress first. */
     shunt_status_t (*arm)(shunt_xport_t *xport);
+
+    /**
+     * (optional) What fence() at the other end needs to know a session by:
+     * bytes of the bridge's own, never those of another session. Asked for
+     * before peer_close(). Default, and with length 0: no write of a session
+     * reaches the target after its posts have ended; no fence is needed.
+     *
+     * @param [in,out] length_p In: room, SHUNT_XTICKET_MAX. Out: its length.
+     */
+    shunt_status_t (*peer_ticket)(shunt_xport_t *xport, shunt_xpeer_t *peer,
+                                  void *ticket, size_t *length_p);
+
+    /**
+     * (optional) As a target: refuse, from now on and for ever, what may
+     * still arrive under the session with this ticket. It may never have been
+     * heard of, and its first message may still come. Does not block; called
+     * again until it says OK.
+     *
+     * @return OK: no byte of that session is written to memory any more;
+     *         AGAIN: after some progress(); INVALID_ARGUMENT: no ticket.
+     */
+    shunt_status_t (*fence)(shunt_xport_t *xport, const void *ticket,
+                            size_t length);
+
+    /**
+     * (optional) A number that changes whenever something came back from the
+     * other end of a session: sign of life while a long post is under way.
+     * Default: 0, only the ends of posts count.
+     */
+    uint64_t (*peer_activity)(shunt_xport_t *xport, shunt_xpeer_t *peer);
 };
 
 #ifdef __cplusplus

@@ -22,10 +22,28 @@ static void call_unlink(shunt_ctl_call_t *call)
         TAILQ_REMOVE(&peer->calls_waiting, call, link);
 }
 
+/* Nobody waits for it. */
+static void call_tell(shunt_ctl_call_t *call)
+{
+    struct shunt_control *control = call->peer->control;
+    bool answered                 = call->reason.status == SHUNT_OK;
+
+    shunt_ctl_peer_unref(call->peer);
+    call->fn(call->arg, call->reason.status, call->json, call->length,
+             answered ? &call->incarnation : NULL);
+    free(call->body);
+    free(call);
+    shunt_ctl_leave(control);
+}
+
 /* It is unlinked, and its waiter's again after this. */
 static void call_end(shunt_ctl_call_t *call)
 {
     event_del(&call->timer);
+    if (call->fn != NULL) {
+        call_tell(call);
+        return;
+    }
     pthread_mutex_lock(&call->lock);
     call->done = true;
     pthread_cond_signal(&call->cond);
@@ -92,9 +110,9 @@ void shunt_ctl_calls_pump(shunt_ctl_peer_t *peer)
         TAILQ_INSERT_TAIL(&peer->calls_sent, call, link);
         peer->calls_out++;
         frame.type   = (uint16_t)call->type;
-        frame.length = 0;
+        frame.length = call->body_length;
         frame.id     = call->id;
-        shunt_conn_send(peer->conn, &frame, NULL);
+        shunt_conn_send(peer->conn, &frame, call->body);
     }
     shunt_ctl_peer_watch(peer);
 }
@@ -145,7 +163,6 @@ static void take_descriptor(shunt_ctl_call_t *call, const shunt_frame_t *frame,
         return;
     }
     call->length        = frame->length;
-    call->incarnation   = peer->life;
     call->reason.status = SHUNT_OK;
 }
 
@@ -163,6 +180,7 @@ void shunt_ctl_calls_answer(shunt_ctl_peer_t *peer, const shunt_frame_t *frame,
         return;
     }
     call_unlink(call);
+    call->incarnation = peer->life;
     if (frame->type == SHUNT_FRAME_ERROR) {
         shunt_frame_get_reason(bytes, frame->length, &told);
         shunt_reason_set(&call->reason, told.status, "%s: %.280s",
@@ -170,8 +188,10 @@ void shunt_ctl_calls_answer(shunt_ctl_peer_t *peer, const shunt_frame_t *frame,
     } else if ((frame->type == SHUNT_FRAME_DESCRIPTOR) &&
                (call->type == SHUNT_FRAME_FETCH)) {
         take_descriptor(call, frame, bytes);
-    } else if ((frame->type == SHUNT_FRAME_ALIVE) &&
-               (call->type == SHUNT_FRAME_PROBE)) {
+    } else if (((frame->type == SHUNT_FRAME_ALIVE) &&
+                (call->type == SHUNT_FRAME_PROBE)) ||
+               ((frame->type == SHUNT_FRAME_FENCED) &&
+                (call->type == SHUNT_FRAME_FENCE))) {
         call->reason.status = SHUNT_OK;
     } else {
         shunt_reason_set(&call->reason, SHUNT_ERR_SOCKET,
@@ -203,7 +223,7 @@ void shunt_ctl_calls_probe(shunt_ctl_peer_t *peer)
     shunt_ctl_peer_watch(peer);
 }
 
-/* ---- the thread that asks --------------------------------------------- */
+/* ---- whoever asks ----------------------------------------------------- */
 
 static void call_init(shunt_ctl_call_t *call, shunt_ctl_peer_t *peer,
                       shunt_frame_type_t type, uint64_t deadline)
@@ -286,4 +306,68 @@ shunt_status_t shunt_control_probe(shunt_control_t *control,
         (status == SHUNT_ERR_INVALID_ARGUMENT))
         return status;
     return SHUNT_ERR_UNREACHABLE; /* the sentence says why */
+}
+
+/* ---- without waiting -------------------------------------------------- */
+
+/* The call takes `body`, whatever is returned. */
+static shunt_status_t start(shunt_control_t *control,
+                            const shunt_control_ask_t *ask,
+                            shunt_frame_type_t type, uint8_t *body,
+                            size_t length)
+{
+    shunt_ctl_call_t *call = malloc(sizeof(*call));
+    shunt_ctl_peer_t *peer;
+    shunt_status_t status;
+
+    if (call == NULL) {
+        free(body);
+        return shunt_error(SHUNT_ERR_MEMORY, "out of memory for a call");
+    }
+    status = shunt_ctl_enter(control); /* left when the call has ended */
+    if (status != SHUNT_OK)
+        goto err_free;
+    status =
+        shunt_ctl_peers_get(control, ask->address, SHUNT_RESOLVE_NEVER, &peer);
+    if (status != SHUNT_OK)
+        goto err_leave;
+    call_init(call, peer, type, ask->deadline);
+    call->fn          = ask->fn;
+    call->arg         = ask->arg;
+    call->body        = body;
+    call->body_length = (uint32_t)length;
+    shunt_ctl_loop_push(control, &call->cmd);
+    return SHUNT_OK;
+
+err_leave:
+    shunt_ctl_leave(control);
+err_free:
+    free(body);
+    free(call);
+    return status;
+}
+
+shunt_status_t shunt_control_fetch_start(shunt_control_t *control,
+                                         const shunt_control_ask_t *ask)
+{
+    return start(control, ask, SHUNT_FRAME_FETCH, NULL, 0);
+}
+
+shunt_status_t shunt_control_fence_start(shunt_control_t *control,
+                                         const shunt_control_ask_t *ask)
+{
+    size_t skip   = sizeof(ask->life->bytes);
+    size_t length = ask->length;
+    uint8_t *body;
+
+    if ((length == 0) || (length > SHUNT_CONTROL_FENCE_MAX))
+        return shunt_error(SHUNT_ERR_INVALID_ARGUMENT,
+                           "a fence of %zu bytes: expected 1 to %d", length,
+                           (int)SHUNT_CONTROL_FENCE_MAX);
+    body = malloc(skip + length);
+    if (body == NULL)
+        return shunt_error(SHUNT_ERR_MEMORY, "out of memory for a fence");
+    memcpy(body, ask->life->bytes, skip);
+    memcpy(body + skip, ask->data, length);
+    return start(control, ask, SHUNT_FRAME_FENCE, body, skip + length);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Questions to a peer that are answered: fetch and probe. A call lives on the
- * stack of the thread that waits for it; the control thread ends it, by an
- * answer, its deadline, or a failure, always. */
+/* Questions to a peer that are answered: fetch, probe, fence. A call lives on
+ * the stack of the thread that waits for it, or, if nobody waits, by itself;
+ * the control thread ends it, by an answer, its deadline, or a failure,
+ * always. */
 #ifndef SHUNT_CONTROL_CALL_H
 #define SHUNT_CONTROL_CALL_H
 
@@ -24,13 +25,17 @@ typedef struct shunt_ctl_call {
     shunt_ctl_cmd_t cmd;
     TAILQ_ENTRY(shunt_ctl_call) link;
     shunt_ctl_peer_t *peer;
-    shunt_frame_type_t type; /* FETCH, PROBE */
+    shunt_frame_type_t type; /* FETCH, PROBE, FENCE */
     uint64_t id;
     unsigned sends;
     bool sent; /* in calls_sent */
     uint64_t deadline;
     uint64_t start;
     struct event timer;
+    shunt_control_answer_fn fn; /* nobody waits: told instead */
+    void *arg;
+    uint8_t *body; /* what is asked, malloc'ed; NULL: nothing more */
+    uint32_t body_length;
 
     pthread_mutex_t lock; /* guards done */
     pthread_cond_t cond;

@@ -71,11 +71,11 @@ void shunt_ctl_log_stranger(struct shunt_control *control, const char *who,
         control->noise       = 0;
     }
     if (control->noise++ < NOISE_LINES)
-        shunt_log(&log_part, SHUNT_LOG_WARN, "%s: %s: %s", control->address,
-                  who, what);
+        shunt_log(&log_part, SHUNT_LOG_WARN, "%s: %s: %s",
+                  shunt_control_address(control), who, what);
     else
-        shunt_log(&log_part, SHUNT_LOG_DEBUG, "%s: %s: %s", control->address,
-                  who, what);
+        shunt_log(&log_part, SHUNT_LOG_DEBUG, "%s: %s: %s",
+                  shunt_control_address(control), who, what);
 }
 
 /* ---- commands --------------------------------------------------------- */
@@ -204,7 +204,15 @@ void shunt_control_close(shunt_control_t *control)
 
 const char *shunt_control_address(const shunt_control_t *control)
 {
-    return control->address;
+    return control->listen.sockets[0].address;
+}
+
+const char *shunt_control_address_at(const shunt_control_t *control,
+                                     unsigned index)
+{
+    return index < control->listen.count
+               ? control->listen.sockets[index].address
+               : NULL;
 }
 
 static shunt_status_t load(struct shunt_control *control)
@@ -251,11 +259,12 @@ shunt_status_t shunt_control_open(const shunt_control_opts_t *opts,
     if (status != SHUNT_OK)
         goto err_free;
     shunt_ctl_serve_init(control);
-    status = shunt_ctl_listen_open(control, opts->host, opts->port);
+    status = shunt_ctl_listen_open(control, opts);
     if (status != SHUNT_OK)
         goto err_loop;
     /* until shunt_control_serve() says another */
-    snprintf(control->name, sizeof(control->name), "%.255s", control->address);
+    snprintf(control->name, sizeof(control->name), "%.255s",
+             shunt_control_address(control));
     status = shunt_ctl_loop_start(control);
     if (status != SHUNT_OK)
         goto err_listen;

@@ -13,7 +13,8 @@
 typedef struct shunt_control shunt_control_t;
 
 enum {
-    SHUNT_CONTROL_ADDR_MAX = 300 /* longest "host:port", with the 0 */
+    SHUNT_CONTROL_ADDR_MAX  = 300, /* longest "host:port", with the 0 */
+    SHUNT_CONTROL_FENCE_MAX = 1000 /* bytes */
 };
 
 /* Upward calls, from the control thread: they may not block. */
@@ -21,20 +22,29 @@ typedef struct shunt_control_host {
     void *arg;
     /* The engine's descriptor, JSON, malloc'ed; the control frees it. */
     shunt_status_t (*describe)(void *arg, char **json_p, size_t *length_p);
+    /* A peer asks for a fence (shunt_control_fence()); at least one byte. OK:
+     * it stands. AGAIN: not yet, the peer is to ask again. */
+    shunt_status_t (*fence)(void *arg, const void *data, size_t length);
     /* A notification was queued for shunt_control_notify_poll(). */
     void (*notified)(void *arg);
     /* The engine at this address that lived as `incarnation` is gone: its
      * connection ended and dialing it again found nobody, or another
      * incarnation, or no answer for SHUNT_CONTROL_TIMEOUT (peer.h has the
      * rules). Once per loss, and for each check() of a life that is gone.
-     * Only for peers that were fetched, probed, checked or notified by us. */
+     * Only for peers that were fetched, probed, checked or notified by us.
+     * certain: that life has ended, somebody said so; else it is silent. */
     void (*peer_gone)(void *arg, const char *address,
-                      const shunt_incarnation_t *incarnation);
+                      const shunt_incarnation_t *incarnation, bool certain);
 } shunt_control_host_t;
 
 typedef struct shunt_control_opts {
     const char *host; /* to listen on: name, IPv4, IPv6 ([] or not) */
     uint16_t port;    /* 0: any */
+    /* Further addresses of this host, numeric, at which peers find it when the
+     * first one's network is down: listened on at the same port, if there is
+     * a secret and the first is not loopback. One that fails is left out. */
+    const char *const *more;
+    unsigned more_count;
     shunt_incarnation_t incarnation;
     shunt_control_host_t up;
 } shunt_control_opts_t;
@@ -51,6 +61,10 @@ shunt_status_t shunt_control_open(const shunt_control_opts_t *opts,
 
 /* "host:port" as bound: the port that was picked, the host as given. */
 const char *shunt_control_address(const shunt_control_t *control);
+
+/* The same of all that is listened on, the first one first; NULL: no more. */
+const char *shunt_control_address_at(const shunt_control_t *control,
+                                     unsigned index);
 
 /* The name told to peers in hello; from now on peers are answered. */
 void shunt_control_serve(shunt_control_t *control, const char *name);
@@ -77,6 +91,37 @@ shunt_status_t shunt_control_fetch(shunt_control_t *control,
                                    const char *address, uint64_t deadline,
                                    char **json_p, size_t *length_p,
                                    shunt_incarnation_t *incarnation_p);
+
+/* The answer to a call that nobody waits for. From the control thread, may not
+ * block. Errors as those of fetch. `json` is the receiver's; `life` is whose
+ * answer it is; both are NULL without one. */
+typedef void (*shunt_control_answer_fn)(void *arg, shunt_status_t status,
+                                        char *json, size_t length,
+                                        const shunt_incarnation_t *life);
+
+/* A question that nobody waits for. */
+typedef struct shunt_control_ask {
+    const char *address; /* numeric, or known already */
+    uint64_t deadline;   /* ns of shunt_clock_ns() */
+    shunt_control_answer_fn fn;
+    void *arg;
+    /* Of a fence: who is meant, and what is between the engines, 1 to
+     * SHUNT_CONTROL_FENCE_MAX bytes. Copied. */
+    const shunt_incarnation_t *life;
+    const void *data;
+    size_t length;
+} shunt_control_ask_t;
+
+/* Fetch without waiting. When this returns OK, fn is called once, also when
+ * the channel is closed. */
+shunt_status_t shunt_control_fetch_start(shunt_control_t *control,
+                                         const shunt_control_ask_t *ask);
+
+/* Ask the engine at this address, if it lives as `life`, for a fence. The
+ * answer: OK; AGAIN: ask again; ENDPOINT: the address has another life now;
+ * other errors as fetch. */
+shunt_status_t shunt_control_fence_start(shunt_control_t *control,
+                                         const shunt_control_ask_t *ask);
 
 /* Is it alive? OK or UNREACHABLE, with the reason as the sentence; connects
  * first if needed. INVALID_ARGUMENT for what is no address, CANCELED. */

@@ -9,8 +9,8 @@
  *       12      4  reserved, 0 when written, ignored when read
  *       16      8  id: ties an answer to its request; a notification's number
  *
- * The side that connected asks (fetch, probe, notify, revoke), the side that
- * accepted answers, so a type has one direction and one bound. */
+ * The side that connected asks (fetch, probe, fence, notify, revoke), the side
+ * that accepted answers, so a type has one direction and one bound. */
 #ifndef SHUNT_CONTROL_FRAME_H
 #define SHUNT_CONTROL_FRAME_H
 
@@ -24,6 +24,7 @@ enum {
     SHUNT_PROTO_MIN       = 1, /* versions of the protocol spoken here */
     SHUNT_PROTO_MAX       = 1,
     SHUNT_FRAME_HELLO_MAX = 1024,
+    SHUNT_FRAME_FENCE_MAX = 1016,
     SHUNT_FRAME_DESC_MAX  = 64 * 1024 * 1024
 };
 
@@ -38,6 +39,8 @@ typedef enum shunt_frame_type {
     SHUNT_FRAME_ERROR      = 18, /* answer: status, sentence */
     SHUNT_FRAME_PROBE      = 19,
     SHUNT_FRAME_ALIVE      = 20,
+    SHUNT_FRAME_FENCE      = 21, /* the life that is meant, and what for */
+    SHUNT_FRAME_FENCED     = 22,
     SHUNT_FRAME_NOTIFY     = 32, /* payload; id: number, growing */
     SHUNT_FRAME_ACK        = 33, /* it is in the queue */
     SHUNT_FRAME_REVOKE     = 34,

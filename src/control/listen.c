@@ -113,21 +113,72 @@ static shunt_status_t check_addrs(struct shunt_control *control,
     return SHUNT_OK;
 }
 
-static void set_address(struct shunt_control *control, const char *host)
+static uint16_t port_of(int fd)
 {
     shunt_ctl_sockaddr_t bound;
     socklen_t length = sizeof(bound);
-    uint16_t port;
 
     memset(&bound, 0, sizeof(bound));
-    (void)getsockname(control->listen.fd, &bound.sa, &length);
-    port =
-        bound.sa.sa_family == AF_INET ? bound.in.sin_port : bound.in6.sin6_port;
-    shunt_ctl_format(host, ntohs(port), control->address,
-                     sizeof(control->address));
+    (void)getsockname(fd, &bound.sa, &length);
+    return ntohs(bound.sa.sa_family == AF_INET ? bound.in.sin_port
+                                               : bound.in6.sin6_port);
 }
 
 static void on_accept(evutil_socket_t fd, short what, void *arg);
+
+/* It listens: one more socket. */
+static void add_socket(struct shunt_control *control, int fd, const char *host)
+{
+    shunt_ctl_listen_t *listener = &control->listen;
+    shunt_ctl_socket_t *at       = &listener->sockets[listener->count++];
+
+    at->fd = fd;
+    shunt_ctl_fd_add(fd);
+    shunt_ctl_format(host, port_of(fd), at->address, sizeof(at->address));
+    event_assign(&at->event, control->loop.base, fd, EV_READ | EV_PERSIST,
+                 on_accept, control);
+}
+
+static bool same_address(const shunt_ctl_sockaddr_t *addr, int fd)
+{
+    shunt_ctl_sockaddr_t bound;
+    socklen_t length = sizeof(bound);
+
+    memset(&bound, 0, sizeof(bound));
+    if ((getsockname(fd, &bound.sa, &length) != 0) ||
+        (bound.sa.sa_family != addr->sa.sa_family))
+        return false;
+    if (addr->sa.sa_family == AF_INET)
+        return bound.in.sin_addr.s_addr == addr->in.sin_addr.s_addr;
+    return memcmp(&bound.in6.sin6_addr, &addr->in6.sin6_addr,
+                  sizeof(bound.in6.sin6_addr)) == 0;
+}
+
+/* One of the further addresses: at the first one's port, or any. */
+static void add_more(struct shunt_control *control, const char *host,
+                     uint16_t port)
+{
+    const shunt_ctl_listen_t *listener = &control->listen;
+    shunt_ctl_addrs_t addrs;
+    unsigned i;
+    int fd;
+
+    if (shunt_ctl_resolve(host, port, true, &addrs) != SHUNT_OK)
+        return;
+    for (i = 0; i < listener->count; i++)
+        if (same_address(&addrs.list[0], listener->sockets[i].fd))
+            return;
+    fd = listen_at(&addrs.list[0], port);
+    if (fd == -EADDRINUSE) {
+        shunt_ctl_resolve(host, 0, true, &addrs);
+        fd = listen_at(&addrs.list[0], 0);
+    }
+    if (fd < 0)
+        shunt_log(&log_part, SHUNT_LOG_INFO, "%s is not listened on: %s", host,
+                  strerror(-fd));
+    else
+        add_socket(control, fd, host);
+}
 
 static void on_retry(evutil_socket_t fd, short what, void *arg)
 {
@@ -155,9 +206,10 @@ static shunt_status_t bare_host(const char *host, char *bare, size_t room)
 }
 
 shunt_status_t shunt_ctl_listen_open(struct shunt_control *control,
-                                     const char *host, uint16_t port)
+                                     const shunt_control_opts_t *opts)
 {
     shunt_ctl_listen_t *listener = &control->listen;
+    uint16_t port                = opts->port;
     char bare[SHUNT_CONTROL_ADDR_MAX - 8];
     char text[SHUNT_CONTROL_ADDR_MAX];
     shunt_ctl_addrs_t addrs;
@@ -165,7 +217,7 @@ shunt_status_t shunt_ctl_listen_open(struct shunt_control *control,
     unsigned i;
     int fd = -EADDRNOTAVAIL;
 
-    status = bare_host(host, bare, sizeof(bare));
+    status = bare_host(opts->host, bare, sizeof(bare));
     if (status == SHUNT_OK)
         status = shunt_ctl_resolve(bare, port, false, &addrs);
     if (status == SHUNT_OK)
@@ -180,19 +232,32 @@ shunt_status_t shunt_ctl_listen_open(struct shunt_control *control,
     shunt_ctl_format(bare, port, text, sizeof(text));
     if (fd < 0)
         return fail(-fd, text);
-    listener->fd = fd;
-    shunt_ctl_fd_add(fd);
-    set_address(control, bare);
-    event_assign(&listener->event, control->loop.base, fd, EV_READ | EV_PERSIST,
-                 on_accept, control);
+    add_socket(control, fd, bare);
     event_assign(&listener->retry, control->loop.base, -1, 0, on_retry,
                  control);
+    if (control->secret.set && !shunt_ctl_is_loopback(&addrs.list[i - 1]))
+        for (i = 0;
+             (i < opts->more_count) && (listener->count < SHUNT_CTL_LISTEN_MAX);
+             i++)
+            add_more(control, opts->more[i], port_of(fd));
     return SHUNT_OK;
+}
+
+static void accept_all(shunt_ctl_listen_t *listener, bool on)
+{
+    unsigned i;
+
+    for (i = 0; i < listener->count; i++) {
+        if (on)
+            event_add(&listener->sockets[i].event, NULL);
+        else
+            event_del(&listener->sockets[i].event);
+    }
 }
 
 void shunt_ctl_listen_start(struct shunt_control *control)
 {
-    event_add(&control->listen.event, NULL);
+    accept_all(&control->listen, true);
 }
 
 void shunt_ctl_listen_resume(struct shunt_control *control)
@@ -201,15 +266,19 @@ void shunt_ctl_listen_resume(struct shunt_control *control)
         return;
     control->listen.paused = false;
     event_del(&control->listen.retry);
-    event_add(&control->listen.event, NULL);
+    accept_all(&control->listen, true);
 }
 
 void shunt_ctl_listen_close(struct shunt_control *control)
 {
-    event_del(&control->listen.event);
-    event_del(&control->listen.retry);
-    shunt_ctl_fd_close(control->listen.fd);
-    control->listen.fd = -1;
+    shunt_ctl_listen_t *listener = &control->listen;
+    unsigned i;
+
+    accept_all(listener, false);
+    event_del(&listener->retry);
+    for (i = 0; i < listener->count; i++)
+        shunt_ctl_fd_close(listener->sockets[i].fd);
+    listener->count = 0;
 }
 
 /* No descriptor for who knocks: a stranger makes room, or we come back when
@@ -223,7 +292,7 @@ static void short_of_descriptors(struct shunt_control *control, int error)
                                              "ulimit -n"
                                            : strerror(error));
     control->listen.paused = true;
-    event_del(&control->listen.event);
+    accept_all(&control->listen, false);
     shunt_ctl_timer_in(&control->listen.retry, RETRY_US);
 }
 

@@ -106,25 +106,26 @@ static void go_idle(shunt_ctl_peer_t *peer, const shunt_reason_t *reason,
     set_state(peer, SHUNT_PEER_IDLE);
 }
 
-static void tell_gone(shunt_ctl_peer_t *peer, const shunt_incarnation_t *life)
+static void tell_gone(shunt_ctl_peer_t *peer, const shunt_incarnation_t *life,
+                      bool certain)
 {
     struct shunt_control *control = peer->control;
     char text[SHUNT_IDENT_HEX];
 
     shunt_ident_format(life, text);
-    shunt_log(&log_part, SHUNT_LOG_DEBUG, "peer %s, life %s, is gone",
-              peer->address, text);
+    shunt_log(&log_part, SHUNT_LOG_DEBUG, "peer %s, life %s, is %s",
+              peer->address, text, certain ? "gone" : "silent");
     shunt_ctl_notes_fail(peer, life, SHUNT_ERR_PEER_FAILED);
-    control->up.peer_gone(control->up.arg, peer->address, life);
+    control->up.peer_gone(control->up.arg, peer->address, life, certain);
 }
 
-static void life_ended(shunt_ctl_peer_t *peer)
+static void life_ended(shunt_ctl_peer_t *peer, bool certain)
 {
     shunt_incarnation_t life = peer->life;
 
     peer->known = false;
     peer->lost  = false;
-    tell_gone(peer, &life);
+    tell_gone(peer, &life, certain);
 }
 
 /* ---- a round of dials that failed ------------------------------------- */
@@ -145,8 +146,9 @@ static void lost_round_over(shunt_ctl_peer_t *peer,
 {
     uint64_t limit = (uint64_t)peer->control->conf.timeout * 1000;
     bool expired   = shunt_clock_ns() - peer->lost_since >= limit;
+    bool unclear   = (peer->seen & (SEEN_LOCAL | SEEN_SILENT | SEEN_CUT)) != 0;
 
-    if ((peer->seen & (SEEN_LOCAL | SEEN_SILENT | SEEN_CUT)) && !expired) {
+    if (unclear && !expired) {
         back_off(peer);
         return;
     }
@@ -158,7 +160,7 @@ static void lost_round_over(shunt_ctl_peer_t *peer,
                   "whether it lives",
                   peer->address, peer->reason.text);
     else
-        life_ended(peer);
+        life_ended(peer, !unclear);
     go_idle(peer, reason, SHUNT_ERR_PEER_FAILED);
 }
 
@@ -278,7 +280,7 @@ static void become_ready(shunt_ctl_peer_t *peer)
     peer->conn->from = SHUNT_FRAME_ACCEPTOR;
     event_del(&peer->timer);
     if (peer->known && !shunt_ident_equal(&peer->life, &life))
-        life_ended(peer);
+        life_ended(peer, true);
     peer->life        = life;
     peer->known       = true;
     peer->lost        = false;
@@ -457,7 +459,7 @@ void shunt_ctl_peer_check(shunt_ctl_peer_t *peer,
                           const shunt_incarnation_t *life)
 {
     if (peer->known && !shunt_ident_equal(&peer->life, life)) {
-        tell_gone(peer, life);
+        tell_gone(peer, life, true);
         return;
     }
     if (peer->state == SHUNT_PEER_READY) {

@@ -216,6 +216,29 @@ static void queue_fetch(shunt_ctl_incoming_t *in, uint64_t id)
     serve_fetches(in);
 }
 
+/* ---- fences ----------------------------------------------------------- */
+
+static void answer_fence(shunt_ctl_incoming_t *in, const shunt_frame_t *frame,
+                         const uint8_t *bytes)
+{
+    struct shunt_control *control = in->control;
+    shunt_frame_t fenced          = { SHUNT_FRAME_FENCED, 0, frame->id };
+    size_t skip                   = sizeof(control->incarnation.bytes);
+    shunt_status_t status;
+
+    if (memcmp(bytes, control->incarnation.bytes, skip) != 0) {
+        answer_error(in, frame->id, SHUNT_ERR_ENDPOINT,
+                     "this is another process than the one that was meant");
+        return;
+    }
+    status =
+        control->up.fence(control->up.arg, bytes + skip, frame->length - skip);
+    if (status == SHUNT_OK)
+        shunt_conn_send(in->conn, &fenced, NULL);
+    else
+        answer_error(in, frame->id, status, shunt_status_text(status));
+}
+
 /* ---- hello ------------------------------------------------------------ */
 
 /* A stranger has become a guest. Its earlier connection, if one is left, is
@@ -308,6 +331,9 @@ static void on_frame(shunt_conn_t *conn, const shunt_frame_t *frame,
         break;
     case SHUNT_FRAME_PROBE:
         shunt_conn_send(conn, &alive, NULL);
+        break;
+    case SHUNT_FRAME_FENCE:
+        answer_fence(in, frame, bytes);
         break;
     case SHUNT_FRAME_NOTIFY:
         shunt_ctl_receive_notify(in, frame, bytes);

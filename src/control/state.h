@@ -22,7 +22,6 @@ struct shunt_control {
     shunt_incarnation_t incarnation;
     shunt_ctl_conf_t conf;
     shunt_secret_t secret;
-    char address[SHUNT_CONTROL_ADDR_MAX];
     shunt_ctl_loop_t loop;
 
     /* Have their own locks. */

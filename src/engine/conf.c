@@ -32,6 +32,15 @@ static const shunt_conf_field_t fields[] = {
       offsetof(engine_conf_t, progress_spin_us), &shunt_conf_time },
     { "FETCH_TIMEOUT", "5s", "Time to fetch a peer's descriptor.",
       offsetof(engine_conf_t, fetch_timeout_us), &shunt_conf_time },
+    { "WATCHDOG", "1s", "Posts outstanding on a path, and nothing that ends or "
+      "comes back for so long: its session is ended, its slices go elsewhere.",
+      offsetof(engine_conf_t, watchdog_us), &shunt_conf_time },
+    { "PATH_PAUSE", "1s", "First pause of a path that failed; each further one "
+      "is twice as long.",
+      offsetof(engine_conf_t, pause_us), &shunt_conf_time },
+    { "PATH_PAUSE_MAX", "300s", "Longest pause of a path that fails again and "
+      "again.",
+      offsetof(engine_conf_t, pause_max_us), &shunt_conf_time },
     { .name = NULL }
 };
 /* clang-format on */

@@ -57,6 +57,9 @@ typedef struct engine_conf {
     int64_t wait_spin_us;
     int64_t progress_spin_us;
     int64_t fetch_timeout_us;
+    int64_t watchdog_us; /* -1: off */
+    int64_t pause_us;
+    int64_t pause_max_us;
 } engine_conf_t;
 
 extern const shunt_conf_table_t shunt_engine_conf_table;
@@ -128,6 +131,36 @@ typedef struct rail {
 
 /* ---- peers ------------------------------------------------------------ */
 
+/* What a path is good for. Changed by the mender only, read by all. */
+typedef enum path_state {
+    PATH_OPEN = 0,    /* carries slices; a session is opened at need */
+    PATH_OWED = 1,    /* its last session ended, and the target may still get
+                         bytes of it: fence.c */
+    PATH_PAUSED  = 2, /* cools down: health.c */
+    PATH_PROBING = 3
+} path_state_t;
+
+/* Why and for how long a path is paused; of the mender. health.c */
+typedef struct path_health {
+    uint64_t pause;     /* ns: the last one's length, decaying */
+    uint64_t pause_end; /* ns */
+    uint64_t good_from; /* ns: in service since */
+    uint64_t errors[3]; /* ns: when the last ones were */
+    shunt_status_t last_error;
+    bool failing; /* the session that ends now failed by itself */
+} path_health_t;
+
+/* Does it move? Of the mender. watch.c */
+typedef struct path_watch {
+    uint64_t ended; /* posts that had ended */
+    uint64_t activity;
+    uint64_t since; /* ns: when either changed last; 0: nothing posted */
+    unsigned fired; /* times in a row */
+} path_watch_t;
+
+typedef struct fence fence_t;
+typedef struct probe probe_t;
+
 /* A local rail and a remote rail. The session is xpeer. */
 struct path {
     rail_t *rail;
@@ -140,10 +173,20 @@ struct path {
                                        read inside srcu */
     _Atomic uint32_t epoch;         /* grows when a session ends */
     atomic_bool down;               /* unreachable, or retired by a refresh */
-    atomic_bool broken;             /* peer_failed() came; mender's turn */
-    _Atomic uint32_t posted;        /* posts in flight */
-    _Atomic uint64_t in_flight;     /* their bytes */
-    bool is_dirty;                  /* in rail->dirty; under rail->lock */
+    atomic_bool broken;             /* to be closed; mender's turn */
+    _Atomic uint32_t state;         /* path_state_t */
+    atomic_bool doubt;      /* a write failed after it was posted: it may still
+                               land */
+    _Atomic uint32_t quiet; /* of sessions before this epoch no byte lands */
+    uint32_t ticket_length; /* of the session; 0: needs no fence */
+    uint8_t ticket[SHUNT_XTICKET_MAX];
+    fence_t *fence; /* that is owed, or NULL; of the mender */
+    probe_t *probe; /* under way, or NULL; of the mender */
+    path_health_t health;
+    path_watch_t watch;
+    _Atomic uint32_t posted;    /* posts in flight */
+    _Atomic uint64_t in_flight; /* their bytes */
+    bool is_dirty;              /* in rail->dirty; under rail->lock */
     path_t *dirty_next;
     _Alignas(64) path_stats_t stats;
 };
@@ -201,8 +244,16 @@ struct peer {
     char address[SHUNT_CONTROL_ADDR_MAX];
     shunt_incarnation_t incarnation;
     _Atomic(view_t *) view;
-    atomic_bool gone;     /* its process, or this life of it, is no more */
-    pthread_mutex_t lock; /* guards paths, routes being made */
+    atomic_bool gone;      /* its process, or this life of it, is no more, or
+                              silent for so long that its tasks were ended */
+    atomic_bool dead;      /* and it is certain that it is no more */
+    _Atomic uint32_t hold; /* fences that come before any new operation */
+    char **controls;       /* all its control addresses; under lock */
+    uint32_t control_count;
+    uint32_t silent;       /* bits of those that do not answer; under lock */
+    uint64_t refreshed_at; /* ns; of the mender */
+    bool refreshing;       /* a descriptor is being fetched; of the mender */
+    pthread_mutex_t lock;  /* guards paths, routes being made */
     path_t *paths[PATHS_MAX];
     _Atomic uint32_t path_count;
     shunt_lock_t backlog_lock; /* guards the list and its tasks' cursor */
@@ -239,6 +290,7 @@ struct slice {
     uint32_t retries;      /* of each of them */
     uint32_t flushes;      /* ended as followers of another's failure */
     uint32_t epoch;        /* of the session that op.key belongs to */
+    bool sent;             /* the transport had it and may have sent it */
     shunt_status_t status; /* of the last try */
     uint64_t retry_at;     /* ns */
 };
@@ -310,6 +362,22 @@ struct batch {
 
 /* ---- engine ----------------------------------------------------------- */
 
+/* What went wrong, and what was done about it; relaxed, for statistics. */
+typedef struct engine_counts {
+    _Atomic uint64_t redispatched; /* slices that went to another path */
+    _Atomic uint64_t fences;       /* asked for */
+    _Atomic uint64_t fenced;       /* answered */
+    _Atomic uint64_t refused;      /* fences granted to peers */
+    _Atomic uint64_t stalls;       /* sessions the watchdog ended */
+    _Atomic uint64_t pauses;
+    _Atomic uint64_t probes;
+} engine_counts_t;
+
+static inline void shunt_count(_Atomic uint64_t *counter, uint64_t by)
+{
+    atomic_fetch_add_explicit(counter, by, memory_order_relaxed);
+}
+
 struct shunt_engine {
     shunt_engine_h handle;
     char name[SHUNT_NAME_MAX + 1];
@@ -364,6 +432,12 @@ struct shunt_engine {
     _Atomic int user_fd; /* -1 until asked for */
     atomic_bool user_signaled;
 
+    /* fence.c */
+    pthread_mutex_t fence_lock;       /* guards the list */
+    fence_t *fences;                  /* owed */
+    _Atomic(struct answer *) answers; /* of control calls, to the mender */
+    engine_counts_t counts;
+
     /* mender.c */
     pthread_t mender_thread;
     bool mender_started;
@@ -379,162 +453,6 @@ struct shunt_engine {
     atomic_bool paths_due;           /* some path is broken or peer gone */
 };
 
-/* handle.c */
-shunt_engine_t *
-shunt_engine_of(shunt_engine_h handle); /* NULL and a sentence */
-shunt_status_t shunt_handle_make(shunt_engine_t *engine);
-void shunt_handle_drop(shunt_engine_t *engine);
-
-/* rail.c */
-shunt_status_t shunt_rails_open(shunt_engine_t *engine, const char *wanted);
-void shunt_rails_close(shunt_engine_t *engine);
-void shunt_rail_refresh_address(rail_t *rail);
-bool shunt_rail_try(rail_t *rail);
-void shunt_rail_take(rail_t *rail);
-void shunt_rail_release(rail_t *rail);
-void shunt_rail_send(rail_t *rail, slice_t *slice, bool locked);
-unsigned shunt_rail_progress(rail_t *rail);
-
-/* describe.c */
-shunt_status_t shunt_engine_describe(void *engine, char **json_p,
-                                     size_t *length_p);
-
-/* mem.c */
-region_t *shunt_region_find(const region_table_t *table, uintptr_t start,
-                            size_t length);
-void shunt_mem_cleanup(shunt_engine_t *engine);
-
-/* segment.c */
-segment_t *shunt_segment_of(shunt_engine_t *engine, shunt_segment_t id);
-shunt_status_t shunt_segment_update(shunt_engine_t *engine, segment_t *segment,
-                                    uint64_t deadline, bool next_life);
-shunt_status_t shunt_segments_init(shunt_engine_t *engine);
-void shunt_segments_cleanup(shunt_engine_t *engine);
-
-/* peer.c */
-shunt_status_t shunt_peer_create(shunt_engine_t *engine, const char *address,
-                                 const shunt_desc_t *desc, peer_t **peer_p);
-shunt_status_t shunt_peer_create_self(shunt_engine_t *engine, peer_t **peer_p);
-shunt_status_t shunt_peer_update(peer_t *peer, const shunt_desc_t *desc);
-void shunt_peer_free(peer_t *peer);
-void shunt_peer_gone(void *engine, const char *address,
-                     const shunt_incarnation_t *incarnation);
-void shunt_peer_each(shunt_engine_t *engine,
-                     void (*fn)(peer_t *peer, void *arg), void *arg);
-
-/* remote.c */
-shunt_status_t shunt_view_make(peer_t *peer, const shunt_desc_t *desc,
-                               const view_t *old, view_t **view_p);
-void shunt_view_drop(view_t *view);
-remote_region_t *shunt_view_find(const view_t *view, uint64_t addr,
-                                 size_t length);
-void shunt_remote_put(remote_region_t *region);
-void shunt_remote_reap(shunt_engine_t *engine);
-
-/* route.c */
-shunt_status_t shunt_route_make(peer_t *peer, remote_region_t *region,
-                                const route_t **route_p);
-shunt_status_t shunt_path_open(path_t *path); /* rail and peer locks held */
-void shunt_path_close(path_t *path, shunt_xclose_t how);
-
-static inline const route_t *shunt_route_of(remote_region_t *region)
-{
-    /* acquire: pairs with the release in shunt_route_make() */
-    return atomic_load_explicit(&region->route, memory_order_acquire);
-}
-
-/* batch.c */
-batch_t *shunt_batch_of(shunt_engine_t *engine, shunt_batch_t id);
-shunt_batch_t shunt_batch_id(const batch_t *batch);
-shunt_status_t shunt_batches_init(shunt_engine_t *engine);
-void shunt_batches_cleanup(shunt_engine_t *engine);
-/* Is an unfinished task using this region, this peer (NULL: any)? */
-bool shunt_batches_use(shunt_engine_t *engine, const region_t *region,
-                       const peer_t *peer);
-
-shunt_status_t shunt_batch_submit_ways(shunt_engine_t *engine, shunt_batch_t id,
-                                       const shunt_request_t *reqs,
-                                       const uint32_t *ways, size_t count);
-
-/* status.c */
-void shunt_batch_stop(batch_t *batch, shunt_status_t why);
-
-/* task.c */
-shunt_status_t shunt_task_resolve(shunt_engine_t *engine, task_t *task,
-                                  const shunt_request_t *request,
-                                  segment_t **stale_p);
-
-/* slice.c */
-uint32_t shunt_slice_count(const shunt_engine_t *engine, size_t length);
-slice_t *shunt_slice_next(task_t *task, path_t *path);
-
-/* sched.c */
-const reach_t *shunt_sched_pick(const route_t *route, const path_t *avoid,
-                                size_t length);
-bool shunt_path_has_room(const path_t *path, size_t length);
-
-/* dispatch.c */
-typedef struct dispatch {
-    rail_t *locked;    /* rail whose lock the submitter has, or NULL */
-    path_t *path;      /* that the counts below are for */
-    uint64_t bytes;    /* copied inside submit, not counted yet */
-    uint32_t count;    /* slices of those */
-    uint32_t finished; /* tasks that ended inside submit */
-    uint64_t total;    /* their bytes */
-} dispatch_t;
-void shunt_dispatch_task(dispatch_t *d, task_t *task);
-void shunt_dispatch_way(dispatch_t *d, task_t *task, uint32_t way);
-void shunt_dispatch_end(dispatch_t *d, batch_t *batch);
-void shunt_dispatch_slice(slice_t *slice, const reach_t *reach);
-void shunt_backlog_refill(shunt_engine_t *engine);
-void shunt_backlog_want(peer_t *peer);
-void shunt_backlog_stop(peer_t *peer, bool all, shunt_status_t status);
-
-/* complete.c */
-void shunt_slice_done(void *rail, shunt_xop_t *op, shunt_status_t status);
-void shunt_slice_end(slice_t *slice, shunt_status_t status);
-void shunt_slices_end(task_t *task, uint32_t count, size_t bytes,
-                      shunt_status_t status);
-void shunt_batch_put(batch_t *batch, uint32_t count);
-void shunt_batch_put_tasks(batch_t *batch, uint32_t count);
-void shunt_batch_fail(batch_t *batch, int error);
-
-/* notify.c */
-shunt_status_t shunt_batch_notify_make(shunt_engine_t *engine,
-                                       const shunt_notify_t *notify,
-                                       batch_notify_t **notify_p);
-void shunt_batch_notify_fire(batch_t *batch);
-void shunt_batch_notify_stop(batch_t *batch);
-void shunt_engine_notified(void *engine);
-
-/* stats.c */
-void shunt_stats_keep(path_t *path);
-
-/* progress.c */
-shunt_status_t shunt_progress_start(shunt_engine_t *engine);
-void shunt_progress_stop(shunt_engine_t *engine);
-void shunt_progress_cleanup(shunt_engine_t *engine);
-unsigned shunt_progress_all(shunt_engine_t *engine);
-void shunt_progress_enter(shunt_engine_t *engine);
-void shunt_progress_leave(shunt_engine_t *engine);
-void shunt_engine_wake(void *engine);
-void shunt_engine_signal(shunt_engine_t *engine); /* event fd */
-bool shunt_in_callback(void);
-shunt_status_t shunt_thread_start(pthread_t *thread, void *(*main)(void *),
-                                  void *arg);
-
-/* mender.c */
-shunt_status_t shunt_mender_start(shunt_engine_t *engine);
-void shunt_mender_stop(shunt_engine_t *engine);
-void shunt_mender_slice(shunt_engine_t *engine, slice_t *slice);
-void shunt_mender_wake(shunt_engine_t *engine);
-void shunt_mender_deadline(shunt_engine_t *engine, uint64_t deadline);
-
-/* Stripe-free load of an engine's region table, inside srcu. */
-static inline const region_table_t *shunt_regions(shunt_engine_t *engine)
-{
-    /* acquire: pairs with the release that publishes a table */
-    return atomic_load_explicit(&engine->regions, memory_order_acquire);
-}
+#include "engine/parts.h"
 
 #endif

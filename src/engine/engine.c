@@ -84,6 +84,7 @@ static void init_locks(shunt_engine_t *engine)
     pthread_mutex_init(&engine->connect_lock, NULL);
     pthread_mutex_init(&engine->sleep_lock, NULL);
     pthread_mutex_init(&engine->mend_lock, NULL);
+    pthread_mutex_init(&engine->fence_lock, NULL);
     pthread_condattr_init(&attr);
     pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
     pthread_cond_init(&engine->sleep_cond, &attr);
@@ -103,6 +104,7 @@ static shunt_status_t open_control(shunt_engine_t *engine, const char *name)
     shunt_control_opts_t opts = { .incarnation = engine->incarnation,
                                   .up          = { .arg       = engine,
                                                    .describe  = shunt_engine_describe,
+                                                   .fence     = shunt_engine_grant,
                                                    .notified  = shunt_engine_notified,
                                                    .peer_gone = shunt_peer_gone } };
     bool is_address =

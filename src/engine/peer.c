@@ -275,6 +275,7 @@ void shunt_peer_each(shunt_engine_t *engine,
 typedef struct gone_arg {
     const char *address;
     const shunt_incarnation_t *incarnation;
+    bool certain;
     bool found;
 } gone_arg_t;
 
@@ -285,6 +286,8 @@ static void mark_gone(peer_t *peer, void *arg)
     if (memcmp(&peer->incarnation, gone->incarnation,
                sizeof(peer->incarnation)) != 0)
         return;
+    if (gone->certain)
+        atomic_store_explicit(&peer->dead, true, memory_order_release);
     /* release: pairs with the acquire loads of submitters and the mender */
     if (!atomic_exchange_explicit(&peer->gone, true, memory_order_release))
         shunt_log(&log_part, SHUNT_LOG_DEBUG, "%s at %s is gone", peer->name,
@@ -293,10 +296,10 @@ static void mark_gone(peer_t *peer, void *arg)
 }
 
 void shunt_peer_gone(void *arg, const char *address,
-                     const shunt_incarnation_t *incarnation)
+                     const shunt_incarnation_t *incarnation, bool certain)
 {
     shunt_engine_t *engine = arg;
-    gone_arg_t gone        = { address, incarnation, false };
+    gone_arg_t gone        = { address, incarnation, certain, false };
 
     shunt_peer_each(engine, mark_gone, &gone);
     if (!gone.found)

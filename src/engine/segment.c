@@ -181,7 +181,7 @@ static shunt_status_t replace(shunt_engine_t *engine, segment_t *segment,
     status = shunt_peer_create(engine, address, desc, &peer);
     if (status != SHUNT_OK)
         return status;
-    shunt_peer_gone(engine, old->address, &old->incarnation);
+    shunt_peer_gone(engine, old->address, &old->incarnation, true);
     pthread_mutex_lock(&engine->segment_lock);
     atomic_store_explicit(&segment->peer, peer, memory_order_release);
     retire(engine, old);
@@ -193,7 +193,7 @@ static shunt_status_t replace(shunt_engine_t *engine, segment_t *segment,
  * meant for the old life never reaches the new one (I8). */
 static shunt_status_t refuse_life(shunt_engine_t *engine, const peer_t *old)
 {
-    shunt_peer_gone(engine, old->address, &old->incarnation);
+    shunt_peer_gone(engine, old->address, &old->incarnation, true);
     return shunt_error(SHUNT_ERR_ENDPOINT,
                        "%s is another process than the one that was opened: "
                        "open or refresh the segment to use that one",

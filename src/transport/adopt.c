@@ -78,6 +78,31 @@ static shunt_status_t no_arm(shunt_xport_t *xport)
     return SHUNT_OK;
 }
 
+static shunt_status_t no_ticket(shunt_xport_t *xport, shunt_xpeer_t *peer,
+                                void *ticket, size_t *length_p)
+{
+    (void)xport;
+    (void)peer;
+    (void)ticket;
+    *length_p = 0;
+    return SHUNT_OK;
+}
+
+static shunt_status_t no_fence(shunt_xport_t *xport, const void *ticket,
+                               size_t length)
+{
+    (void)xport;
+    (void)ticket;
+    return length == 0 ? SHUNT_OK : SHUNT_ERR_INVALID_ARGUMENT;
+}
+
+static uint64_t no_activity(shunt_xport_t *xport, shunt_xpeer_t *peer)
+{
+    (void)xport;
+    (void)peer;
+    return 0;
+}
+
 static void fill_holes(shunt_xops_t *ops)
 {
     if (ops->mem_reg == NULL)
@@ -96,6 +121,12 @@ static void fill_holes(shunt_xops_t *ops)
         ops->event_fd = no_event_fd;
     if (ops->arm == NULL)
         ops->arm = no_arm;
+    if (ops->peer_ticket == NULL)
+        ops->peer_ticket = no_ticket;
+    if (ops->fence == NULL)
+        ops->fence = no_fence;
+    if (ops->peer_activity == NULL)
+        ops->peer_activity = no_activity;
 }
 
 /* ---- checks ----------------------------------------------------------- */

@@ -378,6 +378,31 @@ static void fault_peer_close(shunt_xport_t *xport, shunt_xpeer_t *xpeer,
         rail->host->wake(rail->host->arg);
 }
 
+static shunt_status_t fault_peer_ticket(shunt_xport_t *xport,
+                                        shunt_xpeer_t *peer, void *ticket,
+                                        size_t *length_p)
+{
+    fault_rail_t *rail = rail_of(xport);
+
+    return rail->ops->peer_ticket(rail->inner, inner_of(peer), ticket,
+                                  length_p);
+}
+
+static shunt_status_t fault_fence(shunt_xport_t *xport, const void *ticket,
+                                  size_t length)
+{
+    fault_rail_t *rail = rail_of(xport);
+
+    return rail->ops->fence(rail->inner, ticket, length);
+}
+
+static uint64_t fault_peer_activity(shunt_xport_t *xport, shunt_xpeer_t *peer)
+{
+    fault_rail_t *rail = rail_of(xport);
+
+    return rail->ops->peer_activity(rail->inner, inner_of(peer));
+}
+
 /* ---- progress --------------------------------------------------------- */
 
 static unsigned fault_progress(shunt_xport_t *xport)
@@ -459,24 +484,27 @@ _Static_assert(sizeof(openers) / sizeof(openers[0]) == SHUNT_TRANSPORTS_MAX,
 /* devices() asks no rail: it stays the transport's. */
 static void wrap(size_t slot, shunt_xops_t *ops)
 {
-    inner_ops[slot] = *ops;
-    ops->open       = openers[slot];
-    ops->close      = fault_close;
-    ops->attr       = fault_attr;
-    ops->address    = fault_address;
-    ops->mem_reg    = fault_mem_reg;
-    ops->mem_dereg  = fault_mem_dereg;
-    ops->mem_pack   = fault_mem_pack;
-    ops->peer_open  = fault_peer_open;
-    ops->peer_close = fault_peer_close;
-    ops->key_open   = fault_key_open;
-    ops->key_close  = fault_key_close;
-    ops->post       = shunt_fault_post;
-    ops->kick       = fault_kick;
-    ops->progress   = fault_progress;
-    ops->event_fd   = fault_event_fd;
-    ops->arm        = fault_arm;
-    outer_ops[slot] = *ops;
+    inner_ops[slot]    = *ops;
+    ops->open          = openers[slot];
+    ops->close         = fault_close;
+    ops->attr          = fault_attr;
+    ops->address       = fault_address;
+    ops->mem_reg       = fault_mem_reg;
+    ops->mem_dereg     = fault_mem_dereg;
+    ops->mem_pack      = fault_mem_pack;
+    ops->peer_open     = fault_peer_open;
+    ops->peer_close    = fault_peer_close;
+    ops->key_open      = fault_key_open;
+    ops->key_close     = fault_key_close;
+    ops->post          = shunt_fault_post;
+    ops->kick          = fault_kick;
+    ops->progress      = fault_progress;
+    ops->event_fd      = fault_event_fd;
+    ops->arm           = fault_arm;
+    ops->peer_ticket   = fault_peer_ticket;
+    ops->fence         = fault_fence;
+    ops->peer_activity = fault_peer_activity;
+    outer_ops[slot]    = *ops;
 }
 
 /* A rule for nothing is a mistake in writing, not a quiet day. */

@@ -138,6 +138,35 @@ static void trace_peer_close(shunt_xport_t *xport, shunt_xpeer_t *peer,
     rail->ops->peer_close(rail->inner, peer, how);
 }
 
+static shunt_status_t trace_peer_ticket(shunt_xport_t *xport,
+                                        shunt_xpeer_t *peer, void *ticket,
+                                        size_t *length_p)
+{
+    trace_rail_t *rail = rail_of(xport);
+
+    return rail->ops->peer_ticket(rail->inner, peer, ticket, length_p);
+}
+
+/* A fence that is asked for again and again is noted when it stands. */
+static shunt_status_t trace_fence(shunt_xport_t *xport, const void *ticket,
+                                  size_t length)
+{
+    trace_rail_t *rail  = rail_of(xport);
+    trace_event_t event = { .kind = TRACE_FENCE, .length = length };
+
+    event.status = rail->ops->fence(rail->inner, ticket, length);
+    if (event.status != SHUNT_ERR_AGAIN)
+        shunt_trace_ring_add(&rail->ring, &event);
+    return event.status;
+}
+
+static uint64_t trace_peer_activity(shunt_xport_t *xport, shunt_xpeer_t *peer)
+{
+    trace_rail_t *rail = rail_of(xport);
+
+    return rail->ops->peer_activity(rail->inner, peer);
+}
+
 static void on_peer_failed(void *arg, void *peer_arg, shunt_status_t status)
 {
     trace_rail_t *rail        = arg;
@@ -312,24 +341,27 @@ _Static_assert(sizeof(openers) / sizeof(openers[0]) == SHUNT_TRANSPORTS_MAX,
 
 static void wrap(size_t slot, shunt_xops_t *ops)
 {
-    inner_ops[slot] = *ops;
-    ops->open       = openers[slot];
-    ops->close      = trace_close;
-    ops->attr       = trace_attr;
-    ops->address    = trace_address;
-    ops->mem_reg    = trace_mem_reg;
-    ops->mem_dereg  = trace_mem_dereg;
-    ops->mem_pack   = trace_mem_pack;
-    ops->peer_open  = trace_peer_open;
-    ops->peer_close = trace_peer_close;
-    ops->key_open   = trace_key_open;
-    ops->key_close  = trace_key_close;
-    ops->post       = trace_post;
-    ops->kick       = trace_kick;
-    ops->progress   = trace_progress;
-    ops->event_fd   = trace_event_fd;
-    ops->arm        = trace_arm;
-    outer_ops[slot] = *ops;
+    inner_ops[slot]    = *ops;
+    ops->open          = openers[slot];
+    ops->close         = trace_close;
+    ops->attr          = trace_attr;
+    ops->address       = trace_address;
+    ops->mem_reg       = trace_mem_reg;
+    ops->mem_dereg     = trace_mem_dereg;
+    ops->mem_pack      = trace_mem_pack;
+    ops->peer_open     = trace_peer_open;
+    ops->peer_close    = trace_peer_close;
+    ops->key_open      = trace_key_open;
+    ops->key_close     = trace_key_close;
+    ops->post          = trace_post;
+    ops->kick          = trace_kick;
+    ops->progress      = trace_progress;
+    ops->event_fd      = trace_event_fd;
+    ops->arm           = trace_arm;
+    ops->peer_ticket   = trace_peer_ticket;
+    ops->fence         = trace_fence;
+    ops->peer_activity = trace_peer_activity;
+    outer_ops[slot]    = *ops;
 }
 
 shunt_status_t shunt_trace_install(shunt_transport_t *list, size_t count)

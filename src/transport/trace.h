@@ -30,7 +30,8 @@ typedef enum {
     TRACE_DONE        = 2, /* or what post() returned */
     TRACE_PEER_OPEN   = 3,
     TRACE_PEER_CLOSE  = 4,
-    TRACE_PEER_FAILED = 5
+    TRACE_PEER_FAILED = 5,
+    TRACE_FENCE       = 6 /* asked for by a peer */
 } trace_kind_t;
 
 /* ---- the file: a header, then `capacity` slots ------------------------ */

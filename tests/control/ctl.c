@@ -78,6 +78,18 @@ static shunt_status_t describe(void *arg, char **json_p, size_t *length_p)
     return SHUNT_OK;
 }
 
+/* The first byte says what is answered, the second how often not yet. */
+static shunt_status_t fence(void *arg, const void *data, size_t length)
+{
+    ctl_t *ctl           = arg;
+    const uint8_t *bytes = data;
+    unsigned asked       = atomic_fetch_add(&ctl->fences, 1) + 1;
+
+    if ((length > 1) && (asked <= bytes[1]))
+        return SHUNT_ERR_AGAIN;
+    return bytes[0] == 0 ? SHUNT_OK : SHUNT_ERR_INVALID_ARGUMENT;
+}
+
 static void notified(void *arg)
 {
     ctl_t *ctl = arg;
@@ -86,13 +98,14 @@ static void notified(void *arg)
 }
 
 static void peer_gone(void *arg, const char *address,
-                      const shunt_incarnation_t *life)
+                      const shunt_incarnation_t *life, bool certain)
 {
     ctl_t *ctl = arg;
 
     pthread_mutex_lock(&ctl->lock);
     ctl->gone_count++;
-    ctl->gone_life = *life;
+    ctl->gone_life    = *life;
+    ctl->gone_certain = certain;
     snprintf(ctl->gone_address, sizeof(ctl->gone_address), "%s", address);
     pthread_mutex_unlock(&ctl->lock);
 }
@@ -121,6 +134,7 @@ shunt_status_t ctl_try_open(ctl_t *ctl, const char *host, uint16_t port)
     opts.incarnation  = ctl->incarnation;
     opts.up.arg       = ctl;
     opts.up.describe  = describe;
+    opts.up.fence     = fence;
     opts.up.notified  = notified;
     opts.up.peer_gone = peer_gone;
     status            = shunt_control_open(&opts, &ctl->control);

@@ -34,9 +34,11 @@ typedef struct ctl {
     size_t describe_bytes; /* of the descriptor; 0: refuses */
     atomic_uint notified;
     atomic_uint described;
+    atomic_uint fences;   /* asked for */
     pthread_mutex_t lock; /* guards gone_* */
     unsigned gone_count;
     shunt_incarnation_t gone_life;
+    bool gone_certain;
     char gone_address[SHUNT_CONTROL_ADDR_MAX];
 } ctl_t;
 

@@ -14,6 +14,7 @@ control_test_libs = libtestctl.la libcontrol.la libbase.la $(CMOCKA_LIBS) \
 
 control_tests =
 control_tests += %D%/test_connect
+control_tests += %D%/test_fence
 control_tests += %D%/test_frame
 control_tests += %D%/test_hello
 control_tests += %D%/test_hostile
@@ -29,6 +30,9 @@ TESTS          += $(control_tests)
 %C%_test_connect_SOURCES  = %D%/test_connect.c
 %C%_test_connect_CPPFLAGS = $(test_cppflags) $(LIBEVENT_CFLAGS) $(CRYPTO_CFLAGS)
 %C%_test_connect_LDADD    = $(control_test_libs)
+%C%_test_fence_SOURCES  = %D%/test_fence.c
+%C%_test_fence_CPPFLAGS = $(test_cppflags)
+%C%_test_fence_LDADD    = $(control_test_libs)
 %C%_test_frame_SOURCES  = %D%/test_frame.c
 %C%_test_frame_CPPFLAGS = $(test_cppflags)
 %C%_test_frame_LDADD    = $(control_test_libs)
